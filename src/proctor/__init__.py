@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.errors import ModelError as ModelError
     from proctor.errors import SpoiledWorkspaceError as SpoiledWorkspaceError
     from proctor.evaluation.evaluate import evaluate as evaluate
+    from proctor.evaluation.rescore import rescore as rescore
     from proctor.evaluation.taskset import Job as Job
     from proctor.evaluation.taskset import Taskset as Taskset
     from proctor.models.openai_chat import OpenAIChat as OpenAIChat
@@ -126,6 +127,7 @@ _HOMES = {
         "SpoiledWorkspaceError",
     ),
     "proctor.evaluation.evaluate": ("evaluate",),
+    "proctor.evaluation.rescore": ("rescore",),
     "proctor.models.openai_chat": ("OpenAIChat",),
     "proctor.models.scripted": ("Scripted", "Step"),
     "proctor.rollout": ("Rollout", "Score", "Subscore"),

@@ -16,9 +16,9 @@ import msgspec
 
 from proctor.errors import ModelError, RolloutError
 from proctor.events import Event
-from proctor.rollout import Score
+from proctor.rollout import RecordedPlay, RolloutKey, Score
 from proctor.task import Task, TaskId
-from proctor.trace import Content, Message, Piece, Reply, ToolSpec, Trace
+from proctor.trace import Content, Message, ModelCall, Piece, Reply, ToolSpec, Trace
 
 
 class PieceListener(Protocol):
@@ -257,6 +257,22 @@ class GroupEnvironment(EnvironmentProtocol, Protocol):
     async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> Sequence[Score | RolloutError]: ...
 
 
+class ReplySource(Protocol):
+    """Knows replies of one rollout that need not be asked for again."""
+
+    def find(self, call: ModelCall, model: Model) -> Reply | None:
+        """The reply to a call; each reply is given once for each time it was recorded."""
+
+    def keep(self, call: ModelCall, reply: Reply) -> None:
+        """Take note of how a call was answered that was not found."""
+
+
+class ReplyStore(Protocol):
+    """Knows replies of many rollouts."""
+
+    def for_rollout(self, key: RolloutKey) -> ReplySource: ...
+
+
 class Listener(Protocol):
     """Gets every event, in order, synchronously; keep a queue if yours is slow."""
 
@@ -384,6 +400,33 @@ class HasProvenance(Protocol):
         """Which tasks it offers, and why those."""
 
 
+class Fingerprint(msgspec.Struct, frozen=True):
+    """Hashes of what an environment does, so that it is known what a change of its code changes."""
+
+    play: str
+    """Of what decides how a rollout is played; empty where the prompts it recorded tell."""
+    scoring: str
+    """Of what decides its score."""
+
+
+@runtime_checkable
+class HasFingerprint(Protocol):
+    """An environment that can tell the code that plays from the code that scores."""
+
+    def fingerprint(self) -> Fingerprint: ...
+
+
+@runtime_checkable
+class RestoresSessions(Protocol):
+    """An environment that can score a rollout again from its record, without playing it."""
+
+    def restore(self, task: Task, recorded: RecordedPlay) -> AbstractAsyncContextManager[Session]:
+        """A session whose `play` takes over what was recorded, and calls no model."""
+
+    def explain_unrestorable(self) -> str | None:
+        """Why a record is not enough to score by, as the end of a sentence; None if it is enough."""
+
+
 @runtime_checkable
 class OffersGold(Protocol):
     """An environment that can state what a perfect model would answer."""
@@ -455,6 +498,23 @@ def get_sampling(environment: EnvironmentProtocol) -> dict[str, Any]:
 
 def get_version(environment: EnvironmentProtocol) -> str | None:
     return environment.version if isinstance(environment, HasVersion) else None
+
+
+def get_fingerprint(environment: EnvironmentProtocol) -> Fingerprint | None:
+    """None where an environment has none, or an author's objects cannot be hashed."""
+    if not isinstance(environment, HasFingerprint):
+        return None
+    try:
+        return environment.fingerprint()
+    except Exception:  # whatever attributes of an author's raise; a run does not need it
+        return None
+
+
+def explain_unrestorable(environment: EnvironmentProtocol) -> str | None:
+    """Why its rollouts cannot be scored from their record; None if they can."""
+    if not isinstance(environment, RestoresSessions):
+        return "this kind of environment scores only while it is played"
+    return environment.explain_unrestorable()
 
 
 def get_name(environment: EnvironmentProtocol) -> str:

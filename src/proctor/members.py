@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proctor.contracts import EnvironmentProtocol, Traits, set_optional_concurrency
+from proctor.contracts import (
+    EnvironmentProtocol,
+    Fingerprint,
+    Traits,
+    explain_unrestorable,
+    get_fingerprint,
+    set_optional_concurrency,
+)
+from proctor.support.code_hash import hash_code
 
 
 class Members:
@@ -39,6 +47,20 @@ class Members:
                 failures.append(error)
         if failures:
             raise failures[0]
+
+    def explain_unrestorable(self) -> str | None:
+        """Why a record is not enough to score a member's rollouts by, for the first member of which that is
+        so."""
+        reasons = (explain_unrestorable(member) for member in self.members.values())
+        return next((reason for reason in reasons if reason is not None), None)
+
+    def fingerprint(self) -> Fingerprint:
+        every = [get_fingerprint(member) for member in self.members.values()]
+        known = [each for each in every if each is not None]
+        if len(known) < len(every):
+            raise NotImplementedError("a member has no fingerprint")
+        play = "" if not any(each.play for each in known) else hash_code([each.play for each in known])
+        return Fingerprint(play, hash_code([each.scoring for each in known]))
 
     def set_concurrency(self, concurrency: int) -> None:
         for member in self.members.values():

@@ -70,6 +70,16 @@ class AttemptLine(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
 
 
+class ReusedReplies(msgspec.Struct, frozen=True):
+    """Replies of one model that were not asked for, and so not paid for: of a cache, or of an earlier run."""
+
+    calls: int = 0
+    usage: Usage = Usage()
+
+    def __add__(self, other: ReusedReplies) -> ReusedReplies:
+        return ReusedReplies(self.calls + other.calls, self.usage + other.usage)
+
+
 class RolloutLine(msgspec.Struct, frozen=True):
     """The part of a stored rollout that a report reads; field names are those of the file."""
 
@@ -89,6 +99,8 @@ class RolloutLine(msgspec.Struct, frozen=True):
     earlier_attempts: tuple[AttemptLine, ...] = ()
     env: Any = ""
     """Which of several environments it belongs to; files of others may hold anything there."""
+    reused_replies: dict[str, ReusedReplies] = {}
+    """By model."""
 
     @property
     def key(self) -> RolloutKey:
@@ -128,6 +140,7 @@ def rollout_line(rollout: Rollout) -> RolloutLine:
         1 + len(rollout.earlier),
         tuple(map(attempt_line, rollout.earlier)),
         rollout.task.member,
+        count_reused(rollout),
     )
 
 
@@ -147,6 +160,16 @@ def helper_usage(rollout: Rollout) -> dict[str, Usage]:
         if call.reply is not None and call.role != "agent":
             usage[call.model] = usage.get(call.model, Usage()) + call.reply.usage
     return usage
+
+
+def count_reused(rollout: Rollout) -> dict[str, ReusedReplies]:
+    """Replies that cost nothing this time, by model."""
+    reused: dict[str, ReusedReplies] = {}
+    for call in rollout.trace.calls:
+        if call.reused and call.reply is not None:
+            known = reused.get(call.model, ReusedReplies())
+            reused[call.model] = known + ReusedReplies(1, call.reply.usage)
+    return reused
 
 
 class ErrorGroup(msgspec.Struct, frozen=True):
@@ -225,6 +248,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     retried: int
     members: dict[str, Summary] = {}
     """The same for each of several environments that ran as one."""
+    reused_replies: dict[str, ReusedReplies] = {}
+    """By model: replies of a cache or of an earlier run. Their tokens are in `usage`, not in the cost."""
+    saved_usd: float | None = None
+    """What they would have cost."""
 
 
 class Tally:
@@ -236,6 +263,7 @@ class Tally:
         self.stop_conditions: Counter[str] = Counter()
         self._used = [0, 0, 0, 0]
         self.other_usage: dict[str, Usage] = {}
+        self.reused_replies: dict[str, ReusedReplies] = {}
         self.retried = 0
         self.timed_out = 0
         """Scored on what the agent had done when its time was up."""
@@ -275,6 +303,10 @@ class Tally:
         if line.other_usage:
             for model, usage in line.other_usage.items():
                 self.other_usage[model] = self.other_usage.get(model, Usage()) + bounded(usage)
+        if line.reused_replies:
+            for model, reused in line.reused_replies.items():
+                reused = ReusedReplies(reused.calls, bounded(reused.usage))
+                self.reused_replies[model] = self.reused_replies.get(model, ReusedReplies()) + reused
         if line.attempts > 1:
             self.retried += 1
         seconds = line.timing.total
@@ -350,6 +382,7 @@ class Tally:
     ) -> Summary:
         groups = self._groups(self._task_of, self._rewards)
         cost, unpriced = self._cost(model, prices or {})
+        saved = self._saved(prices or {})
         return Summary(
             tasks=len(self._tasks),
             rollouts_per_task=rollouts_per_task,
@@ -373,7 +406,7 @@ class Tally:
             seconds=compute_spread(self._seconds),
             usage=self.usage,
             other_usage=dict(self.other_usage),
-            cost_usd=cost,
+            cost_usd=cost if cost is None or saved is None else max(0.0, cost - saved),
             unpriced_models=unpriced,
             errors=rank_errors(self._errors),
             cleanup_errors=rank_errors(self._cleanup_errors),
@@ -387,6 +420,8 @@ class Tally:
                 )
                 for name, member in sorted(self.members.items())
             },
+            reused_replies=dict(self.reused_replies),
+            saved_usd=saved,
         )
 
     def scores(self) -> Scores:
@@ -443,6 +478,13 @@ class Tally:
         unpriced = tuple(name for name in used if name not in prices)
         priced = [prices[name].of(usage) for name, usage in used.items() if name in prices]
         return (math.fsum(priced) if model in prices else None), unpriced
+
+    def _saved(self, prices: Mapping[str, Price]) -> float | None:
+        """What reused replies would have cost, of the models that have a price."""
+        priced = [
+            prices[name].of(reused.usage) for name, reused in self.reused_replies.items() if name in prices
+        ]
+        return math.fsum(priced) if priced else None
 
 
 class NotableRollouts:

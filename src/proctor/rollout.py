@@ -5,13 +5,14 @@ Knows nothing of how it was played or where it is stored.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from proctor.errors import Failure, GraderError
 from proctor.task import Task, TaskId
-from proctor.trace import Trace, Usage
+from proctor.trace import ModelCall, Trace, Usage
 
 Outcome = Literal[
     "scored",
@@ -85,6 +86,20 @@ class Attempt(msgspec.Struct, frozen=True):
     seconds: float
     usage: Usage = Usage()
     """Tokens it had already cost."""
+
+
+class RecordedPlay(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A rollout as it was played before, to be scored again."""
+
+    trace: Trace
+    """The evaluated model's calls; those of judges are in `helper_calls`."""
+    helper_calls: tuple[ModelCall, ...] = ()
+    metrics: dict[str, float] = {}
+    """As it was scored then."""
+    columns: dict[str, Any] = {}
+    """The state that was saved with it."""
+    folder: Path | None = None
+    """Of the run it belongs to."""
 
 
 class Rollout(msgspec.Struct, frozen=True, kw_only=True, eq=False):

@@ -97,6 +97,8 @@ class ModelCall(msgspec.Struct, eq=False):
     seconds: float = 0.0
     reply: Reply | None = None
     failure: Failure | None = None
+    reused: bool = False
+    """The reply was not asked for now: it comes from a cache or from an earlier run."""
 
 
 class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -126,6 +128,8 @@ class Trace(msgspec.Struct, eq=False):
     """The agent's time was up before it was done."""
     files: list[FileChange] = []
     """The changes in the workspace, if the task has one."""
+    answers: list[str] = []
+    """What the agent answered, turn by turn, where an agent works on the task."""
 
     def snapshot(self) -> Trace:
         """A copy of the record as it is now; later writes do not change the copy."""

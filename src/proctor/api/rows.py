@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from proctor.report import ReusedReplies
 from proctor.rollout import Outcome, Subscore
 from proctor.task import TaskId
 from proctor.trace import FileChange, ToolSpec, Usage
@@ -98,6 +99,8 @@ class RowCall(msgspec.Struct, kw_only=True, omit_defaults=True):
     id: str | None = None
     logprobs: Any = None
     served_by: str | None = None
+    reused: bool = False
+    """It was not sent: the reply comes from a cache or from an earlier run."""
 
 
 class RowAttempt(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -143,3 +146,9 @@ class RolloutRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Tokens of judges and helpers, by model."""
     tool_defs: list[ToolSpec] = []
     file_changes: list[FileChange] = []
+    answers: list[str] = []
+    """Of an agent, turn by turn, where they are not the text of its last message."""
+    reused_replies: dict[str, ReusedReplies] = {}
+    """By model: replies of a cache or of an earlier run, which cost nothing."""
+    reused_from: str = ""
+    """The run that this row was copied from, if it was."""

@@ -24,6 +24,8 @@ def parse_secrets(word: str, _: str) -> dict[str, str]:
 
 OWN_PARSERS: dict[str, Callable[[Any, str], Any]] = {"secrets": parse_secrets}
 METAVARS = {"json": "JSON", "names": "NAMES", "workers": "N|auto", "secrets": "NAMES|@FILE|JSON"}
+DEFAULT_VALUES = {"resume": LATEST, "cache": "default"}
+"""Of options whose value may be left out."""
 TYPES: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
 
 
@@ -61,8 +63,8 @@ def build_option(field: Any, annotation: Any, meta: msgspec.Meta) -> Callable[[F
     else:
         words["type"] = click.STRING if extra["parse"] else TYPES.get(kind, click.STRING)
         words["metavar"] = METAVARS.get(extra["parse"])
-    if field.name == "resume":
-        words.update(is_flag=False, flag_value=LATEST, metavar="[PATH]")
+    if field.name in DEFAULT_VALUES:
+        words.update(is_flag=False, flag_value=DEFAULT_VALUES[field.name], metavar="[PATH]")
     return click.option(*extra["flags"], field.name, shell_complete=complete_parameter, **words)
 
 

@@ -246,6 +246,14 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         ),
     ] = None
 
+    cache: Annotated[
+        str | bool,
+        setting(
+            "Keep replies in this folder, or without one in your cache folder, and do not ask again for what "
+            "is there: the same request of the same rollout. In TOML and Python also true.",
+            "--cache",
+        ),
+    ] = False
     save_results: Annotated[bool, setting("Save results in the output folder.", "-s", "--save-results")] = (
         False
     )
@@ -303,6 +311,14 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             parse="words",
         ),
     ] = ()
+    reuse: Annotated[
+        str | None,
+        setting(
+            "Take from this earlier run, named by its id, its folder or 'latest', what is still valid: rows "
+            "as they are, or their record to be scored again. `proctor eval changed` says what that is.",
+            "--reuse",
+        ),
+    ] = None
     heartbeat_url: Annotated[
         str | None, setting("URL to request every minute while the run is in progress.", "--heartbeat-url")
     ] = None

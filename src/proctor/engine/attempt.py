@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
-from proctor.contracts import EnvironmentProtocol, Traits
+from proctor.contracts import EnvironmentProtocol, RestoresSessions, Session, Traits
 from proctor.engine.limits import Limiter
 from proctor.engine.plan import Slot
 from proctor.engine.scoring import Scorer, late_scoring
@@ -94,7 +95,7 @@ class RolloutAttempt:
         self.traits = environment.traits
         try:
             with clock:
-                async with environment.open(self.slot.task) as session:
+                async with self.open(environment) as session:
                     self.enter("generation")
                     clock.move(play_seconds)
                     try:
@@ -124,6 +125,15 @@ class RolloutAttempt:
         finally:
             if limiter is not None:
                 limiter.leave()
+
+    def open(self, environment: EnvironmentProtocol) -> AbstractAsyncContextManager[Session]:
+        """A session to play, or one that takes over how the rollout was played before."""
+        read = self.slot.recorded
+        if read is None:
+            return environment.open(self.slot.task)
+        recorded = read()
+        self.seat.take_over(recorded)
+        return cast(RestoresSessions, environment).restore(self.slot.task, recorded)
 
     def cut_short(self, error: ContextTooLongError) -> None:
         """The context is full: score the conversation so far, unless the full context is a helper's."""

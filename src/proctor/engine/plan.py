@@ -13,7 +13,7 @@ from itertools import islice
 import msgspec
 
 from proctor.errors import ConfigError
-from proctor.rollout import Attempt, RolloutKey
+from proctor.rollout import Attempt, RecordedPlay, RolloutKey
 from proctor.task import Task, TaskId
 
 
@@ -23,6 +23,8 @@ class Slot(msgspec.Struct, frozen=True, eq=False):
     task: Task
     number: int
     earlier: tuple[Attempt, ...] = ()
+    recorded: Callable[[], RecordedPlay] | None = None
+    """Reads how it was played before; then it is only scored again."""
 
     @property
     def key(self) -> RolloutKey:
@@ -47,6 +49,8 @@ class Plan(msgspec.Struct, kw_only=True):
     """Play no others, if given."""
     earlier: Mapping[RolloutKey, tuple[Attempt, ...]] = {}
     """Failed attempts at rollouts that are owed again."""
+    recorded: Mapping[RolloutKey, Callable[[], RecordedPlay]] = {}
+    """Rollouts that are only scored again."""
     whole_groups: bool = False
     """A group with anything owed is owed whole, because it is scored as one."""
     on_task: Callable[[Task], None] = _accept
@@ -83,7 +87,10 @@ class Plan(msgspec.Struct, kw_only=True):
         owed = [key for key in keys if key not in self.finished and (self.only is None or key in self.only)]
         if owed and self.whole_groups:
             owed = keys
-        return tuple(Slot(task, number, self.earlier.get((task.id, number), ())) for _, number in owed)
+        return tuple(
+            Slot(task, number, self.earlier.get((task.id, number), ()), self.recorded.get((task.id, number)))
+            for _, number in owed
+        )
 
 
 def select(tasks: Iterable[Task], count: int, shuffle_seed: int | None = None) -> Iterable[Task]:

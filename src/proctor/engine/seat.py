@@ -12,16 +12,27 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from proctor.contracts import Agent, HttpEndpoint, HttpEndpointOpener, Model, PieceListener, Request, Toolbox
+from proctor.contracts import (
+    Agent,
+    HttpEndpoint,
+    HttpEndpointOpener,
+    Model,
+    PieceListener,
+    ReplySource,
+    ReplyStore,
+    Request,
+    Toolbox,
+)
 from proctor.engine.agent_run import AgentRun
 from proctor.engine.desk import RecordedDesk
 from proctor.engine.limits import FIRST_REPEAT_SECONDS, RequestRepeats, Throttle
 from proctor.engine.model_wait import ModelWait
+from proctor.engine.recorded_replies import RecordedReplies
 from proctor.errors import EnvError, Failure, ModelError, ModelTimeoutError, RateLimitError
 from proctor.events import Event, ModelCalled, RequestDelayed
-from proctor.rollout import RolloutKey
+from proctor.rollout import RecordedPlay, RolloutKey
 from proctor.support.deadlines import Deadline
-from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace, last_assistant_text
+from proctor.trace import Message, ModelCall, Piece, Reply, ToolSpec, Trace, last_assistant_text
 from proctor.wires.extra_body import merge_extra_body
 
 Emit = Callable[[Event], None]
@@ -48,6 +59,7 @@ class RunContext:
         gateway: HttpEndpointOpener | None = None,
         request_seconds: float | None = None,
         first_repeat_seconds: float = FIRST_REPEAT_SECONDS,
+        replies: ReplyStore | None = None,
     ) -> None:
         self.model = model
         self.agent = agent
@@ -62,6 +74,8 @@ class RunContext:
         """Wait before the first of those; doubles with each."""
         self.sampling = merge_extra_body(sampling or {})
         self.headers_from_state = dict(headers_from_state or {})
+        self.replies = replies
+        """Consulted before any model is."""
         self.emit = emit
         self.answered = False
         self.pace = pace or Throttle()
@@ -79,7 +93,7 @@ class RunContext:
 class RecordedSeat:
     """The engine's Seat."""
 
-    __slots__ = ("clock", "context", "facts", "key", "trace", "wait")
+    __slots__ = ("clock", "context", "facts", "key", "replies", "trace", "wait")
 
     def __init__(
         self, context: RunContext, key: RolloutKey, facts: Mapping[str, Any], clock: Deadline
@@ -91,6 +105,14 @@ class RecordedSeat:
         """Of the rollout; while an agent works, it is the agent's."""
         self.trace = Trace()
         self.wait = ModelWait()
+        store = context.replies
+        self.replies: ReplySource | None = None if store is None else store.for_rollout(key)
+
+    def take_over(self, recorded: RecordedPlay) -> None:
+        """Continue from a rollout as it was played before: helpers are asked only what they were not asked
+        then."""
+        self.trace = recorded.trace
+        self.replies = RecordedReplies(recorded.helper_calls)
 
     @property
     def model_name(self) -> str:
@@ -118,6 +140,8 @@ class RecordedSeat:
         request = Request(messages, tools, merged, self.headers(), self.key[0], pieces)
         throttle = context.pace if model is context.model else context.throttle(model)
         call = ModelCall(role, model.name, messages, merged, time.time(), tools)
+        if self.replies is not None and (known := self.replies.find(call, model)) is not None:
+            return self.reuse(call, known, pieces)
         loop = self.clock.loop
         self.wait.begin(loop.time())
         try:
@@ -130,6 +154,18 @@ class RecordedSeat:
                 self.wait.end_cancelled(loop.time())
             raise
         self.wait.end_answered(loop.time())
+        if self.replies is not None:
+            self.replies.keep(call, reply)
+        return reply
+
+    def reuse(self, call: ModelCall, reply: Reply, pieces: PieceListener | None) -> Reply:
+        """Record a call whose reply is known."""
+        call.reply, call.reused = reply, True
+        self.trace.calls.append(call)
+        self.context.answered = True
+        if pieces is not None and reply.text:
+            pieces(Piece("text", reply.text))
+        self.context.emit(ModelCalled(self.key, call))
         return reply
 
     async def send(self, call: ModelCall, model: Model, request: Request, throttle: Throttle) -> Reply:
@@ -199,11 +235,15 @@ class RecordedSeat:
         run = AgentRun(desk, agent, self.clock, self.context.leaving_seconds)
         try:
             if await run.is_done_in_time():
-                return run.answer()
+                return self._note_answer(run.answer())
         except asyncio.CancelledError:  # of the whole run, or by the environment
             await self.dismiss(run)
             raise
-        return await self.cut_off(run)
+        return self._note_answer(await self.cut_off(run))
+
+    def _note_answer(self, answer: str) -> str:
+        self.trace.answers.append(answer)
+        return answer
 
     def open_endpoint(self, max_requests: int | None = None) -> AbstractAsyncContextManager[HttpEndpoint]:
         gateway = self.context.gateway

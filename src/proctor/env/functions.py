@@ -73,7 +73,7 @@ class InjectedFunction:
         for name in self.wants:
             if name == "state":
                 given[name] = state
-            elif name in state:
+            elif name in state.keys():  # noqa: SIM118 - a restored state refuses what it lacks
                 given[name] = state[name]
             elif name in objects:
                 given[name] = objects[name]
@@ -87,7 +87,7 @@ class InjectedFunction:
                 given[name] = list(states)
             elif name in objects:
                 given[name] = objects[name]
-            elif all(singular in state for state in states):
+            elif all(singular in state.keys() for state in states):  # noqa: SIM118 - as above
                 given[name] = [state[singular] for state in states]
         if self.takes_all:
             everything = {plural: [state.get(name) for state in states] for plural, name in PLURALS.items()}

@@ -18,13 +18,21 @@ from typing import Any, cast, overload
 
 import msgspec
 
-from proctor.contracts import Configurable, EnvironmentProtocol, GroupEnvironment, Seat, Session, get_name
+from proctor.contracts import (
+    Configurable,
+    EnvironmentProtocol,
+    GroupEnvironment,
+    RestoresSessions,
+    Seat,
+    Session,
+    get_name,
+)
 from proctor.env.gold import Gold, gold_of
 from proctor.env.rubric import GroupResult
 from proctor.errors import ConfigError, EnvError, GraderError, RolloutError
 from proctor.members import Members
 from proctor.plugins import did_you_mean
-from proctor.rollout import Score
+from proctor.rollout import RecordedPlay, Score
 from proctor.task import Task, TaskId
 
 ENV = "env"
@@ -64,6 +72,11 @@ class EnvGroup(Members):
         if member is None:
             raise EnvError(f"The group has no environment {name!r}{did_you_mean(str(name), self.members)}")
         return MemberSession(member, member.open(restore_task(task)))
+
+    def restore(self, task: Task, recorded: RecordedPlay) -> MemberSession:
+        member = self.members[str(task.columns[ENV])]
+        assert isinstance(member, RestoresSessions)
+        return MemberSession(member, member.restore(restore_task(task), recorded))
 
     def gold(self, task: Task) -> Gold:
         """The gold answer of the member that the task came from."""

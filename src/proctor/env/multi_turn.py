@@ -15,17 +15,19 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, cast
 
-from proctor.contracts import PASS_THRESHOLD, Seat, Session, Traits
+from proctor.contracts import PASS_THRESHOLD, Fingerprint, Seat, Session, Traits
 from proctor.env.dataset import PromptMaker, RowSource, tasks_of
 from proctor.env.functions import is_ours
 from proctor.env.gold import Gold, answer_text
 from proctor.env.hooks import cleanup, hooks_of, stop, teardown
 from proctor.env.parsers import Parser
+from proctor.env.restored import RestoredTurnSession
 from proctor.env.rubric import GroupResult, Rubric
 from proctor.env.state import State, state_of
 from proctor.errors import ConfigError, EnvError
 from proctor.plugins import did_you_mean
-from proctor.rollout import Score
+from proctor.rollout import RecordedPlay, Score
+from proctor.support.code_hash import hash_code
 from proctor.support.threads import Threads, recommended_max_workers
 from proctor.task import Task
 from proctor.trace import Message, Reply, ToolSpec
@@ -35,6 +37,9 @@ __all__ = ["MultiTurnEnv", "SingleTurnEnv", "cleanup", "stop", "teardown"]
 Messages = Sequence[Message] | str
 
 STATE_HOOKS = ("setup_state", "env_response", "get_prompt_messages")
+LIVE = frozenset({"threads", "connections", "_executors", "_opened", "_in_order", "_counted"})
+"""Attributes that say nothing of what an environment does."""
+NOT_PLAYED = LIVE | {"rubric", "_source", "_tasks", "pass_threshold", "capacity", "name"}
 CHECKED_TASKS = 50
 """How many tasks are looked at for the names of their columns, before the first model call."""
 
@@ -121,6 +126,18 @@ class MultiTurnEnv:
 
     def open(self, task: Task) -> MultiTurnSession:
         return MultiTurnSession(self, state_of(task, self.name))
+
+    def restore(self, task: Task, recorded: RecordedPlay) -> RestoredTurnSession:
+        """A session of a rollout that was played before, to be scored again."""
+        return RestoredTurnSession(self, task, recorded, adds_to_state(self))
+
+    def explain_unrestorable(self) -> str | None:
+        return None
+
+    def fingerprint(self) -> Fingerprint:
+        unplayed = NOT_PLAYED if adds_to_state(self) else NOT_PLAYED | {"parser"}
+        scoring = hash_code(self.rubric, type(self).metrics, without=LIVE)
+        return Fingerprint(hash_code(self, without=unplayed), scoring)
 
     async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> list[GroupResult]:
         states = [cast(MultiTurnSession, session).state for session, _ in played]

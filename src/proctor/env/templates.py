@@ -22,16 +22,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args, overload
 
-from proctor.contracts import PASS_THRESHOLD, Model, Traits
+from proctor.contracts import PASS_THRESHOLD, Fingerprint, Model, Traits
 from proctor.env.judge import DEFAULT_PROMPT, JudgePrompt, JudgeRubric, read_verdict
 from proctor.env.mcp import START_SECONDS, McpConnections, McpServer, require_mcp, validate_server
+from proctor.env.multi_turn import LIVE
+from proctor.env.restored_template import RestoredTemplateSession
 from proctor.env.template import NAME, P, Template
 from proctor.env.template_rollout import TemplateRollout, current_rollout
 from proctor.env.template_session import TemplateSession
 from proctor.errors import ConfigError, EnvError, GraderError, ModelError
 from proctor.isolation.covers import find_sources
 from proctor.plugins import did_you_mean
-from proctor.rollout import Subscore
+from proctor.rollout import RecordedPlay, Subscore
+from proctor.support.code_hash import hash_code
 from proctor.support.threads import Threads, recommended_max_workers
 from proctor.task import Task
 from proctor.tools import Tool, ToolArgumentsError
@@ -267,6 +270,26 @@ class Environment:
 
     def open(self, task: Task) -> TemplateSession:
         return TemplateSession(self.create_rollout(task))
+
+    def restore(self, task: Task, recorded: RecordedPlay) -> RestoredTemplateSession:
+        """A session of a rollout that was played before, to be scored again."""
+        return RestoredTemplateSession(self.create_rollout(task), recorded)
+
+    def explain_unrestorable(self) -> str | None:
+        if self.workspaces:
+            return "it scores what an agent left in a workspace, and that folder is gone"
+        if self.lends_tools:
+            return "it lends tools, and what they changed is gone"
+        return None
+
+    def fingerprint(self) -> Fingerprint:
+        """A template asks and scores in one function. Where it lends nothing, its prompts tell whether it
+        still asks the same."""
+        scoring = hash_code(self.templates, self._judges, without=LIVE)
+        if not (self.lends_tools or self.workspaces):
+            return Fingerprint("", scoring)
+        lent = (self.tools, self.servers, self.shared_servers, self.workspaces)
+        return Fingerprint(hash_code(self.templates, *lent, without=LIVE), scoring)
 
     @property
     def lends_tools(self) -> bool:

@@ -18,6 +18,7 @@ import msgspec
 from proctor.env.dataset import RowSource
 from proctor.env.hooks import stop
 from proctor.env.multi_turn import MultiTurnEnv, MultiTurnSession
+from proctor.env.restored import RestoredTurnSession
 from proctor.env.state import State
 from proctor.errors import (
     ConfigError,
@@ -27,6 +28,7 @@ from proctor.errors import (
     find_missing_variable,
 )
 from proctor.plugins import did_you_mean
+from proctor.rollout import RecordedPlay
 from proctor.support.in_order import run_in_order
 from proctor.support.threads import Threads
 from proctor.task import Task
@@ -102,6 +104,11 @@ class ToolEnv(MultiTurnEnv):
     def open(self, task: Task) -> MultiTurnSession:
         session = super().open(task)
         session.state["tool_errors"] = 0
+        return session
+
+    def restore(self, task: Task, recorded: RecordedPlay) -> RestoredTurnSession:
+        session = super().restore(task, recorded)
+        session.state["tool_errors"] = int(recorded.metrics.get("tool_errors", 0))
         return session
 
     def tool_specs(self, state: State) -> Sequence[ToolSpec]:

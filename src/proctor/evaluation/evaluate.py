@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,16 +20,19 @@ from proctor.client.contexts import adopt_context
 from proctor.config.schema import LATEST
 from proctor.contracts import Agent, ChecksEnvironment, Desk, EnvironmentProtocol, Listener, Model
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
+from proctor.endpoints.reply_cache import check_cache
 from proctor.environments import set_environment_concurrency
 from proctor.errors import ConfigError, RolloutError, StoreError
 from proctor.evaluation.execute import Control, Execution, Result
 from proctor.evaluation.prepare import Prepared, prepare
 from proctor.evaluation.prepare_objects import prepare_instance, prepare_named
 from proctor.evaluation.resume import NEWEST
+from proctor.evaluation.reuse import ReusePlan, plan_reuse
 from proctor.events import Event, RolloutsFinished
 from proctor.listeners.upload import create_usual_upload
 from proctor.rollout import Rollout, RolloutKey
 from proctor.runtimes.runtime import Provider
+from proctor.store.index import find_run, search_folders
 from proctor.store.resume import check_accepted
 from proctor.support.logs import log
 
@@ -42,6 +46,7 @@ async def evaluate(
     agent: Agent | Callable[[Desk], Awaitable[str]] | str | None = None,
     runtime: Provider | str | None = None,
     listeners: Sequence[Listener] = (),
+    reuse: str | Path | None = None,
     **settings: Any,
 ) -> Result:
     """Evaluate in Python: every task once by default; settings are those of EvalConfig.
@@ -52,6 +57,7 @@ async def evaluate(
     `agent` works on the tasks of an environment that leaves its turns to one: an agent, an async function, or
     a name as on the command line. Without a model, the agent's own or the default one is evaluated. `runtime`
     is where such an environment lives: a Runtime, a LocalRuntime …, or a word as on the command line.
+    `reuse` names an earlier run, from which everything that is still valid is taken.
     """
     if model is None or isinstance(model, str):
         adopt_context(os.environ)
@@ -78,7 +84,8 @@ async def evaluate(
     upload = create_usual_upload()
     try:
         uploads = [] if upload is None else [upload]
-        result = await run(prepared, [*listeners, *uploads, keep], service=service)
+        plan = None if reuse is None else plan_reuse(prepared, find_run(str(reuse), search_folders()))
+        result = await run(prepared, [*listeners, *uploads, keep], service=service, reuse=plan)
     finally:
         if service is not None:
             await close_quietly(service.close)
@@ -100,10 +107,12 @@ async def run(
     resume: str | None = None,
     accept_changed: Collection[str] = (),
     service: SharedEndpoint | None = None,
+    reuse: ReusePlan | None = None,
 ) -> Result:
     """Run a prepared evaluation and store every finished rollout; a given `service` stays open.
 
     `resume` is the folder of a run, LATEST or NEWEST; settings in `accept_changed` may differ from its own.
+    `reuse` is what a new run takes from an old one.
     """
     check_accepted(accept_changed, resume is not None)
     environment = prepared.environment
@@ -114,8 +123,9 @@ async def run(
         await endpoint.check()
         await environment.check()
         check_agent(prepared)
+        check_cache(prepared.config.cache, prepared.endpoint)
         return await Execution(
-            prepared, endpoint, listeners, control or Control(), resume, accept_changed
+            prepared, endpoint, listeners, control or Control(), resume, accept_changed, reuse
         ).run()
     except RolloutError as error:  # outside of any rollout: no request can succeed
         raise ConfigError(str(error)) from error

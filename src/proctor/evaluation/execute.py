@@ -17,6 +17,7 @@ import msgspec
 
 from proctor.contracts import Listener, set_optional_run_folder
 from proctor.endpoints.endpoint import SharedEndpoint
+from proctor.endpoints.reply_cache import open_cache
 from proctor.engine.limits import Throttle
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player
@@ -36,13 +37,15 @@ from proctor.evaluation.resume import (
     warn_of_lost_rows,
     warn_of_timeout_change,
 )
+from proctor.evaluation.reuse import ReusePlan
 from proctor.gateway.gateway import RolloutGateway
 from proctor.packages.loading import EnvironmentLocation
 from proctor.report import Summary, Tally
 from proctor.rollout import Rollout, RolloutKey
 from proctor.run import Run, new_run_id
 from proctor.store import metadata
-from proctor.store.folder import RunFolder, StoredRollouts
+from proctor.store.folder import RunFolder, StoredRollouts, read_line
+from proctor.store.recorded import copy_row
 from proctor.store.resume import list_accepted_changes
 from proctor.support.logs import RunLog, log
 from proctor.task import Task
@@ -51,6 +54,7 @@ from proctor.workers.pool import WorkerPool
 from proctor.workers.wire import StartWorker
 
 LOG = "run.log"
+COPIED_AT_ONCE = 500
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,15 +115,17 @@ class Execution:
         control: Control,
         resume: str | None,
         accept_changed: Collection[str] = (),
+        reuse: ReusePlan | None = None,
     ) -> None:
+        self.reuse = reuse
         self.prepared = prepared
         self.endpoint = endpoint
         self.control = control
         control.tally = Tally(prepared.pass_threshold)
         self.plan = Plan(
-            tasks=read_tasks(prepared),
+            tasks=read_tasks(prepared) if reuse is None else reuse.tasks,
             rollouts_per_task=prepared.config.rollouts_per_example,
-            whole_groups=prepared.grouped,
+            whole_groups=prepared.grouped and reuse is None,
         )
         if self.plan.planned == 0:
             raise ConfigError(no_tasks(prepared))
@@ -152,7 +158,9 @@ class Execution:
                 set_optional_run_folder(self.prepared.environment, self.path.resolve())
                 stored = self._load()
                 self._take_over(stored)
-                self.record.begin(settled=len(stored.settled))
+                if self.reuse is not None:
+                    self._take_from(self.reuse)
+                self.record.begin(settled=len(self.plan.finished))
                 warn_of_missing_tasks(self.prepared, self.record.count_tasks())
                 async with AsyncExitStack() as closing:
                     await self._play(closing)
@@ -216,13 +224,14 @@ class Execution:
     async def _open_player(self) -> AsyncIterator[UnitPlayer]:
         """What plays rollouts: this process, or worker processes."""
         prepared, endpoint = self.prepared, self.endpoint
-        count = prepared.workers()
+        count = prepared.workers() if self.reuse is None else 1  # a record cannot travel to a worker
         if count > 1 and prepared.found is not None:
             async with self._open_workers(prepared.found, count) as pool:
                 yield pool
             return
         self.control.pace = endpoint.pace
         gateway = RolloutGateway(endpoint.model.name)
+        cache = open_cache(prepared.config.cache, prepared.endpoint)
         context = RunContext(
             endpoint.model,
             sampling=prepared.config.sampling(),
@@ -232,11 +241,14 @@ class Execution:
             agent=prepared.agent,
             gateway=gateway,
             request_seconds=prepared.endpoint.request_seconds,
+            replies=cache,
         )
         try:
             yield Player(prepared.environment, context, prepared.rules(), self.record.emit, endpoint.budget)
         finally:
             await gateway.close()
+            if cache is not None:
+                await asyncio.to_thread(cache.close)
 
     def _open_workers(self, found: EnvironmentLocation, count: int) -> WorkerPool:
         prepared = self.prepared
@@ -280,6 +292,29 @@ class Execution:
         if not self.prepared.grouped:  # of a group that lacks a rollout, finished ones are set aside
             warn_of_lost_rows(self.path, earlier["settled"], len(stored.settled))
         log.info("Resuming %s: %s.", self.path, self._taken_over.describe())
+
+    def _take_from(self, reuse: ReusePlan) -> None:
+        """Copy the rows that stay as they are, and have the others played or only scored."""
+        plan, record = self.plan, self.record
+        copied = reuse.keys("reuse")
+        for start in range(0, len(copied), COPIED_AT_ONCE):
+            keys = copied[start : start + COPIED_AT_ONCE]
+            rows = [
+                copy_row(reuse.plays.read_raw(reuse.stored_key(key)), key[0], reuse.origin.run_id)
+                for key in keys
+            ]
+            self.folder.append(rows)
+            for row in rows:
+                line = read_line(row)
+                assert line is not None
+                record.tally.add(line)
+        plan.finished = dict.fromkeys(copied)
+        rescored = reuse.keys("rescore")
+        plan.recorded = {key: reuse.plays.reader(reuse.stored_key(key)) for key in rescored}
+        if reuse.origin.kind == "rescore":
+            plan.only = frozenset(rescored)
+        record.origin = msgspec.to_builtins(reuse.origin)
+        self.folder.tools = reuse.plays.tools
 
     def _load(self) -> StoredRollouts:
         """Read the rollouts that the folder holds already, and take them off the plan."""

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from proctor import plugins
+from proctor import __version__, plugins
 from proctor.agents.resolve import is_agent, resolve_agent, split_agent_from_model
 from proctor.agents.tool_loop import TOOL_LOOP, ToolLoop
 from proctor.client.models import build_ask_server
@@ -25,7 +25,14 @@ from proctor.config.endpoints import (
 from proctor.config.registry import open_registry
 from proctor.config.schema import AUTO, DEFAULT_REGISTRY, EvalConfig
 from proctor.config.sources import FLAG, REQUEST, resolve
-from proctor.contracts import Agent, EnvironmentProtocol, HasProvenance, PrefersModel, get_pass_threshold
+from proctor.contracts import (
+    Agent,
+    EnvironmentProtocol,
+    HasProvenance,
+    PrefersModel,
+    get_fingerprint,
+    get_pass_threshold,
+)
 from proctor.engine.plan import select
 from proctor.engine.player import Rules
 from proctor.engine.select import find_named_tasks
@@ -199,6 +206,15 @@ def describe_workspaces(environment: EnvironmentProtocol) -> dict[str, Any]:
     return {"workspace_limits": found} if found else {}
 
 
+def describe_code(environment: EnvironmentProtocol) -> dict[str, str]:
+    """What the metadata says of the code that plays and of the code that scores, where they can be told
+    apart. Scores may also change with Proctor's own version."""
+    found = get_fingerprint(environment)
+    if found is None:
+        return {}
+    return {"play_hash": found.play, "scoring_hash": f"{found.scoring}-{__version__}"}
+
+
 def count_cores() -> int:
     """Processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -212,18 +228,21 @@ def prepare(
     agent: Agent | None = None,
     runtime: Provider | None = None,
     found: packages.EnvironmentLocation | None = None,
+    endpoint: Endpoint | None = None,
 ) -> Prepared:
     """Words → settings, agent, endpoint and a loaded environment. Sends no request.
 
     `origins` says where the words stand, if they are not flags; `agent` and `runtime` were made by hand;
-    `found` is where the environment was fetched to.
+    `found` is where the environment was fetched to; a given `endpoint` is taken as it is.
     """
     found = found or packages.find_environment(given["env_id"], given.get("env_dir_path", "./environments"))
     defaults, source = packages.package_defaults(found)
     given, defaults, origins = resolve_agent_words(given, defaults, origins or {})
     config, sources = resolve({**given, "env_id": found.env_id}, defaults, source, origins)
     # A missing key is reported before anything is loaded, unless the agent prefers an endpoint of its own.
-    early = resolve_endpoint(config, environ) if config.agent is None and agent is None else None
+    early = endpoint
+    if early is None and config.agent is None and agent is None:
+        early = resolve_endpoint(config, environ)
     environment = load_environment(found, config, runtime)
     config, worker = choose_agent(config, environment, agent)
     endpoint = early or resolve_endpoint(config, environ, worker)
@@ -232,6 +251,8 @@ def prepare(
     check_task_selection(config, sources)
     provenance = packages.provenance(found, environment)
     provenance |= describe_workspaces(environment)
+    provenance |= describe_code(environment)
+    provenance["path"] = None if found.path is None else str(found.path)
     provenance["git_commit"] = metadata.git_commit(found.path.parent) if found.path else None
     if isinstance(environment, HasProvenance):
         provenance |= environment.provenance

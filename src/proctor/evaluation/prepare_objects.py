@@ -18,6 +18,7 @@ from proctor.errors import ConfigError
 from proctor.evaluation.prepare import (
     Prepared,
     choose_agent,
+    describe_code,
     describe_workspaces,
     prepare,
     resolve_agent_words,
@@ -71,7 +72,7 @@ def prepare_instance(
         origins=origins,
         endpoint=endpoint,
         environment=environment,
-        provenance=describe_workspaces(environment),
+        provenance=describe_workspaces(environment) | describe_code(environment),
         module=packages.module_name(name),
         agent=worker,
         agent_is_given=agent is not None,

@@ -63,6 +63,8 @@ class RunRecord:
         """Of all rollouts, once the run has ended."""
         self.accepted_changes: Sequence[Mapping[str, Any]] = ()
         """Settings that changed between the parts of a resumed run, with the user's consent."""
+        self.origin: Mapping[str, Any] | None = None
+        """The run that this one was made from, if it was."""
         self._metadata: dict[str, Any] = {}
         self._waiting: list[tuple[Rollout, bytes, RolloutLine]] = []
         """Rollouts that ended and are not written yet."""
@@ -77,6 +79,8 @@ class RunRecord:
             self.run, prepared.config, prepared.endpoint, prepared.provenance, prepared.origins
         )
         self._note_tasks()
+        if self.origin is not None:
+            self._metadata["origin"] = dict(self.origin)
         if self.accepted_changes:
             self._metadata["accepted_changes"] = list(self.accepted_changes)
         self._metadata["pass_threshold"] = self.tally.pass_threshold  # a report of a live run needs it

@@ -71,7 +71,7 @@ def folder_to_resume(
         except StoreError:
             continue
         is_resumable = resume in (NEWEST, FAILED) or is_unfinished(stored, current, planned)
-        if is_resumable and not find_differences(stored, current, accepted):
+        if is_resumable and not is_rescored(stored) and not find_differences(stored, current, accepted):
             if not (path / RESULTS).exists():
                 log.warning("%s", without_results(path))
                 continue
@@ -124,11 +124,20 @@ def read_named_run(path: Path, current: Mapping[str, Any], accepted: Collection[
         raise ConfigError(f"{error} Give --resume the folder of a run.") from error
     if not (path / RESULTS).exists():
         raise ConfigError(f"{without_results(path)} Put the file back, or start a new run without --resume.")
+    if is_rescored(stored):
+        raise ConfigError(
+            f"{path} was scored from the record of another run and has nothing to play; score it again with: "
+            f"proctor eval rescore {stored['origin']['run_id']}"
+        )
     changed = find_differences(stored, current, accepted)
     if changed:
         next_step = suggest_accepting(stored, current)
         raise ConfigError(f"{path} cannot be resumed: {'; '.join(changed)}.{next_step}")
     return stored
+
+
+def is_rescored(stored: Mapping[str, Any]) -> bool:
+    return (stored.get("origin") or {}).get("kind") == "rescore"
 
 
 def suggest_accepting(stored: Mapping[str, Any], current: Mapping[str, Any]) -> str:

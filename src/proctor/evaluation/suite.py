@@ -13,9 +13,10 @@ from collections.abc import Sequence
 import msgspec
 
 from proctor.contracts import Listener
-from proctor.endpoints.endpoint import EndpointDemand, SharedEndpoints, capacity_key
+from proctor.endpoints.endpoint import EndpointDemand, SharedEndpoint, SharedEndpoints, capacity_key
 from proctor.errors import ProctorError
 from proctor.evaluation.evaluate import Control, Prepared, Result, close_quietly, run
+from proctor.evaluation.reuse import ReusePlan
 from proctor.events import RunEnded
 from proctor.run import Run
 from proctor.support.logs import RUN_INDEX
@@ -29,6 +30,9 @@ class SuiteMember(msgspec.Struct, frozen=True, kw_only=True):
     control: Control
     resume: str | None = None
     accept_changed: Sequence[str] = ()
+    reuse: ReusePlan | None = None
+    service: SharedEndpoint | None = None
+    """Instead of one that evaluations share; closed with the evaluation."""
 
 
 class EvaluationOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +76,7 @@ async def run_one(index: int, member: SuiteMember, services: SharedEndpoints) ->
     RUN_INDEX.set(index)
     prepared = member.prepared
     try:
-        service = services.of(prepared.endpoint)
+        service = member.service or services.of(prepared.endpoint)
         result = await run(
             prepared,
             member.listeners,
@@ -80,10 +84,14 @@ async def run_one(index: int, member: SuiteMember, services: SharedEndpoints) ->
             resume=member.resume,
             accept_changed=member.accept_changed,
             service=service,
+            reuse=member.reuse,
         )
     except ProctorError as error:
         report_failure(member, str(error))
         return EvaluationOutcome(prepared=prepared, error=error)
+    finally:
+        if member.service is not None:
+            await close_quietly(member.service.close)
     return EvaluationOutcome(prepared=prepared, result=result)
 
 

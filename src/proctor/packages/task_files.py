@@ -22,6 +22,7 @@ from proctor.errors import ConfigError, EnvError, FileError, UnknownNameError, d
 from proctor.members import Members
 from proctor.packages.modules import import_file
 from proctor.packages.source import read_source
+from proctor.rollout import RecordedPlay
 from proctor.task import Task, default_slug
 
 DATA = (".json", ".jsonl", ".parquet")
@@ -390,3 +391,7 @@ class TaskListEnvironment(Members):
     def open(self, task: Task) -> AbstractAsyncContextManager[Session]:
         opened: AbstractAsyncContextManager[Session] = self.member_of(task).open(task)
         return opened
+
+    def restore(self, task: Task, recorded: RecordedPlay) -> AbstractAsyncContextManager[Session]:
+        restored: AbstractAsyncContextManager[Session] = self.member_of(task).restore(task, recorded)
+        return restored

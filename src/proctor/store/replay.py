@@ -57,6 +57,7 @@ class StoredCall(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
     served_model: str | None = None
     served_by: str | None = None
+    reused: bool = False
 
 
 class StoredRow(RolloutLine, frozen=True):
@@ -75,6 +76,8 @@ class StoredRow(RolloutLine, frozen=True):
     group_size: int = 1
     tool_defs: tuple[dict[str, Any], ...] = ()
     file_changes: tuple[FileChange, ...] = ()
+    answers: tuple[str, ...] = ()
+    reused_from: str = ""
 
 
 KNOWN_FIELDS = {*StoredRow.__struct_fields__, *OPTIONAL, "is_completed"}

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from proctor.errors import Failure
-from proctor.report import helper_usage
+from proctor.report import count_reused, helper_usage
 from proctor.rollout import Attempt, Rollout
-from proctor.trace import Message, ModelCall, ToolSpec, Trace, Usage
+from proctor.trace import Message, ModelCall, ToolSpec, Trace, Usage, last_assistant_text
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
@@ -30,6 +30,9 @@ OPTIONAL = (
     "other_usage",
     "tool_defs",
     "file_changes",
+    "answers",
+    "reused_replies",
+    "reused_from",
 )
 """Fields that most rows do not have; no state column may pass for one of them."""
 MEMBER = "env"
@@ -98,6 +101,8 @@ def has_optional_fields(rollout: Rollout) -> bool:
         len(calls) != 1
         or bool(calls[0].tools or rollout.earlier or rollout.trace.files)
         or calls[0].role != "agent"
+        or calls[0].reused
+        or differs_from_text(rollout.trace)
         or rollout.cleanup_failure is not None
         or rollout.group_size > 1
         or (rollout.score is not None and bool(rollout.score.subscores))
@@ -118,12 +123,22 @@ def optional_fields(rollout: Rollout, shared_tools: Sequence[ToolSpec]) -> dict[
         fields["group_size"] = rollout.group_size
     if others := helper_usage(rollout):
         fields["other_usage"] = others
+    if reused := count_reused(rollout):
+        fields["reused_replies"] = reused
+    if differs_from_text(rollout.trace):
+        fields["answers"] = rollout.trace.answers
     if rollout.trace.files:
         fields["file_changes"] = rollout.trace.files
     tools = rollout.trace.calls[0].tools if rollout.trace.calls else ()
     if tools and tools is not shared_tools and list(tools) != list(shared_tools):
         fields["tool_defs"] = tools
     return fields
+
+
+def differs_from_text(trace: Trace) -> bool:
+    """Whether an agent answered anything but the text of its last message of the turn."""
+    answers = trace.answers
+    return bool(answers) and (len(answers) > 1 or answers[0] != last_assistant_text(trace.completion))
 
 
 def split_conversation(trace: Trace) -> tuple[Sequence[Message], Sequence[Message]]:
@@ -153,6 +168,7 @@ class CallRow(msgspec.Struct, omit_defaults=True):
     id: str | None = None
     logprobs: msgspec.Raw | None = None
     served_by: str | None = None
+    reused: bool = False
 
 
 def build_call_row(call: ModelCall, prompt: Sequence[Message], completion: Sequence[Message]) -> CallRow:
@@ -179,6 +195,7 @@ def build_call_row(call: ModelCall, prompt: Sequence[Message], completion: Seque
         reply.id,
         reply.logprobs,
         reply.served_by,
+        call.reused,
     )
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from proctor.agents.resolve import resolve_agent
 from proctor.contracts import set_optional_run_folder
 from proctor.endpoints.endpoint import open_model
+from proctor.endpoints.reply_cache import open_cache
 from proctor.engine.player import Player
 from proctor.engine.seat import RunContext
 from proctor.environments import load_environment, set_environment_concurrency
@@ -67,6 +68,7 @@ class RolloutWorker:
         set_optional_run_folder(self.environment, Path(start.folder))
         self.model = open_model(start.endpoint)
         self.gateway = RolloutGateway(self.model.name)
+        self.cache = open_cache(start.config.cache, start.endpoint)
         context = RunContext(
             self.model,
             sampling=start.config.sampling(),
@@ -75,6 +77,7 @@ class RolloutWorker:
             agent=resolve_agent(start.config) if self.environment.traits.wants_agent else None,
             gateway=self.gateway,
             request_seconds=start.endpoint.request_seconds,
+            replies=self.cache,
         )
         context.answered = start.answered
         self.player = Player(self.environment, context, start.rules, self.emit)
@@ -138,6 +141,8 @@ class RolloutWorker:
         if self.playing:
             await asyncio.wait(self.playing)
         await self.gateway.close()
+        if self.cache is not None:
+            await asyncio.to_thread(self.cache.close)
         await self.environment.close()
         await self.model.close()
 

@@ -29,7 +29,7 @@ class ArtifactFolders:
             with tempfile.TemporaryDirectory(prefix="proctor-artifacts-") as temporary:
                 yield Path(temporary)
             return
-        folder = self._base / f"row_{row}_run_{attempt}"
+        folder = self._base / name_folder(row, attempt)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         try:
@@ -37,6 +37,17 @@ class ArtifactFolders:
         finally:
             with suppress(OSError):  # it is not empty
                 folder.rmdir()
+
+
+def name_folder(row: TaskId, attempt: int) -> str:
+    return f"row_{row}_run_{attempt}"
+
+
+def copy_artifacts(run_folder: Path, row: TaskId, attempt: int, target: Path) -> None:
+    """Copy what an attempt of another run wrote; links are copied as links."""
+    source = run_folder / ARTIFACTS / name_folder(row, attempt)
+    if source.is_dir():
+        shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
 
 
 def has_files(folder: Path) -> bool:

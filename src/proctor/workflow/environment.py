@@ -15,15 +15,16 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import HttpEndpoint, Seat, Session, Traits
+from proctor.contracts import Fingerprint, HttpEndpoint, Seat, Session, Traits
 from proctor.errors import AgentError, ExcludedError, GraderError, RolloutError
-from proctor.rollout import Score, require_finite_number
+from proctor.rollout import RecordedPlay, Score, require_finite_number
+from proctor.support.code_hash import hash_code
 from proctor.support.own_thread import run_in_own_thread
 from proctor.task import Task
 from proctor.trace import Message, Trace
 from proctor.wires import chat
 from proctor.wires.errors import GatewayRefusedError
-from proctor.workflow.artifacts import ArtifactFolders, has_files
+from proctor.workflow.artifacts import ArtifactFolders, copy_artifacts, has_files
 from proctor.workflow.authoring import (
     AgentWorkflow,
     AgentWorkflowContext,
@@ -70,6 +71,19 @@ class WorkflowEnvironment:
         session = WorkflowSession(self, task)
         with session.closing:
             yield session
+
+    @asynccontextmanager
+    async def restore(self, task: Task, recorded: RecordedPlay) -> AsyncIterator[Session]:
+        """A session of a row that was played before, to be graded again with copies of its files."""
+        session = RestoredWorkflowSession(self, task, recorded)
+        with session.closing:
+            yield session
+
+    def explain_unrestorable(self) -> str | None:
+        return None
+
+    def fingerprint(self) -> Fingerprint:
+        return Fingerprint(hash_code(self.workflow), hash_code(self.grader))
 
     async def check(self) -> None:
         pass
@@ -173,6 +187,21 @@ class WorkflowSession:
             artifacts_dir=self.folder,
             project_path=self.environment.project,
         )
+
+
+class RestoredWorkflowSession(WorkflowSession):
+    """A recorded attempt at one row: only its grader runs."""
+
+    def __init__(self, environment: WorkflowEnvironment, task: Task, recorded: RecordedPlay) -> None:
+        super().__init__(environment, task)
+        self.recorded = recorded
+
+    async def play(self, seat: Seat) -> None:
+        row, attempt = seat.facts["example_id"], seat.facts["rollout"]
+        self.folder = self.closing.enter_context(self.environment.artifacts.open(row, attempt))
+        if self.recorded.folder is not None:
+            await asyncio.to_thread(copy_artifacts, self.recorded.folder, row, attempt, self.folder)
+        self.metrics = dict(self.recorded.metrics)
 
 
 def require_not_skipped(context: Skippable) -> None:

@@ -57,6 +57,9 @@ COMMANDS = {
     "download": "proctor.cli.commands.submitted_runs:download_command",
     "push": "proctor.cli.commands.hosted_push:push_command",
     "export": "proctor.cli.commands.export:export_command",
+    "rescore": "proctor.cli.commands.rescore:rescore_command",
+    "rerun": "proctor.cli.commands.rerun:rerun_command",
+    "changed": "proctor.cli.commands.rerun:changed_command",
     "compare": "proctor.cli.commands.compare:compare_command",
     "gate": "proctor.cli.commands.gate:gate_command",
 }
@@ -127,6 +130,13 @@ def run_command(**values: Any) -> None:
         run_on_server(words)
         return
     asked = prepare_all(entries, shown, file)
+    if words.fresh and not shown.dry_run:
+        archive_earlier(asked)
+    run_requests(asked, shown)
+
+
+def run_requests(asked: Sequence[EvaluationRequest], shown: Presentation) -> None:
+    """Run prepared evaluations, show their results and exit; or only show the plan."""
     if shown.dry_run:
         from proctor.cli.views.plan import show_plans
 
@@ -134,8 +144,6 @@ def run_command(**values: Any) -> None:
         return
     from proctor.cli.live.watching import run_with_display
 
-    if words.fresh:
-        archive_earlier(asked)
     for why in dict.fromkeys(explain_endpoint(each) for each in asked):
         if why:
             echo(why, err=True)
@@ -248,6 +256,8 @@ def prepare_all(
             f"without a value to continue all of them."
         )
     check_accepted(shown.accept_changed, any(entry.resume or shown.resume for entry in entries))
+    if shown.reuse is not None:
+        check_reuse(shown, len(entries))
     adopt_context(os.environ)
     asked: list[EvaluationRequest] = []
     problems = []
@@ -275,7 +285,23 @@ def prepare_all(
     if problems:
         raise FileError(str(file), problems)
     aware = count_endpoint_sharers([each.prepared for each in asked])
-    return [EvaluationRequest(prepared, each.resume) for prepared, each in zip(aware, asked, strict=True)]
+    requests = [EvaluationRequest(prepared, each.resume) for prepared, each in zip(aware, asked, strict=True)]
+    if shown.reuse is not None and not shown.dry_run:
+        from proctor.cli.commands.rerun import with_reuse
+
+        return [with_reuse(each, shown.reuse) for each in requests]
+    return requests
+
+
+def check_reuse(shown: Presentation, count: int) -> None:
+    if shown.resume is not None:
+        raise ConfigError(
+            "--resume continues a run, and --reuse starts a new one from an old one; give one of them."
+        )
+    if count > 1:
+        raise ConfigError(
+            f"--reuse takes rollouts of one run, but you asked for {count} evaluations; ask for one."
+        )
 
 
 def prepare_entry(entry: SuiteEntry) -> Prepared:

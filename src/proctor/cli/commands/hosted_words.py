@@ -28,7 +28,7 @@ LOCAL_SETTINGS = [
     for name in EvalConfig.__struct_fields__
     if name not in HOSTED_SETTINGS and name not in REQUEST_FIELDS
 ]
-LOCAL_PRESENTATION = ("resume", "accept_changed", "heartbeat_url", "listener", "upload")
+LOCAL_PRESENTATION = ("resume", "accept_changed", "reuse", "heartbeat_url", "listener", "upload")
 SUITE_DEFAULT = "default of the suite"
 PUBLISHED_NAME = re.compile(r"([^/@\s.][^/@\s]*/)?[^/@\s.][^/@\s]*(@[^/@\s]+)?")
 """owner/name, or a name of your own, with or without a version."""

@@ -21,8 +21,10 @@ from proctor.cli.views.escape import echo
 from proctor.cli.views.resolved import at_once_text, sampling_text
 from proctor.config.schema import Presentation
 from proctor.contracts import HasFarewell
+from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.evaluation.evaluate import Control, Prepared
 from proctor.evaluation.resolved import resolve_settings
+from proctor.evaluation.reuse import ReusePlan
 from proctor.evaluation.suite import EvaluationOutcome, SuiteMember, run_all
 from proctor.listeners.resolve import close_all, listeners_for
 from proctor.support.logs import log_printed
@@ -35,6 +37,10 @@ class EvaluationRequest(msgspec.Struct, frozen=True):
 
     prepared: Prepared
     resume: str | None = None
+    reuse: ReusePlan | None = None
+    """What it takes from an earlier run."""
+    service: SharedEndpoint | None = None
+    """Its model, if it is not the one that its endpoint names."""
 
 
 def run_with_display(
@@ -67,6 +73,8 @@ def run_with_display(
                 control=controls[place],
                 resume=each.resume,
                 accept_changed=shown.accept_changed,
+                reuse=each.reuse,
+                service=each.service,
             )
             for place, each in enumerate(asked)
         ]

@@ -22,6 +22,7 @@ from proctor.cli.views.printing import open_console, prices_text, print_section
 from proctor.evaluation.evaluate import Prepared, Result
 from proctor.report import Summary
 from proctor.stats.mean import MeanEstimate
+from proctor.trace import Usage
 
 SHOWN_ERRORS = 8
 SHOWN_METRICS = 30
@@ -210,7 +211,18 @@ def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
         without = f", without {', '.join(summary.unpriced_models)}" if summary.unpriced_models else ""
         prices = prices_text(own=own_price, listed=not own_price or bool(summary.other_usage))
         rows.append(("cost", f"{format_dollars(summary.cost_usd)} {prices}{without}"))
+    if summary.reused_replies:
+        rows.append(("reused", describe_reused(summary)))
     return rows
+
+
+def describe_reused(summary: Summary) -> str:
+    """How many replies were not asked for, and what that saved."""
+    calls = sum(reused.calls for reused in summary.reused_replies.values())
+    total = sum((reused.usage for reused in summary.reused_replies.values()), Usage())
+    text = f"{calls:,} {'reply' if calls == 1 else 'replies'} not asked for again"
+    text += f" ({total.input_tokens:,} tokens in, {total.output_tokens:,} out)"
+    return text if summary.saved_usd is None else f"{text}, which saved {format_dollars(summary.saved_usd)}"
 
 
 def shorten_location(location: str) -> str:
