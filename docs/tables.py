@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import inspect
 import sys
+import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ SUBJECTS = {
     "proctor.env.graders": "Graders",
     "proctor.env.": "Environments",
     "proctor.tools": "Environments",
+    "proctor.types": "Types and helpers for authors",
+    "proctor.utils.": "Types and helpers for authors",
     "proctor.workflow.": "Workflows",
     "proctor.agents.": "Agents",
     "proctor.contracts": "Agents",
@@ -49,6 +53,8 @@ def subject_of(name: str) -> str:
 
 
 def describe(name: str, thing: Any) -> str:
+    if isinstance(thing, (types.GenericAlias, type(Callable[..., Any]))):
+        return f"### `{name}`\n\n```text\n{name} = {str(thing).replace('collections.abc.', '')}\n```\n"
     text = inspect.getdoc(thing) or inspect.getdoc(inspect.getmodule(type(thing))) or ""
     paragraph = text.split("\n\n")[0].replace("\n", " ")
     return f"### `{name}`\n\n```text\n{signature_of(name, thing)}\n```\n\n{paragraph}\n"

@@ -42,21 +42,28 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.env.parsers import MaybeThinkParser as MaybeThinkParser
     from proctor.env.parsers import Parser as Parser
     from proctor.env.parsers import ThinkParser as ThinkParser
-    from proctor.env.parsers import XMLParser as XMLParser
     from proctor.env.parsers import extract_boxed as extract_boxed
+    from proctor.env.parsers import extract_boxed_answer as extract_boxed_answer
+    from proctor.env.parsers import extract_hash_answer as extract_hash_answer
     from proctor.env.rubric import Rubric as Rubric
     from proctor.env.rubric import RubricGroup as RubricGroup
     from proctor.env.state import State as State
     from proctor.env.templates import Environment as Environment
     from proctor.env.tool_env import StatefulToolEnv as StatefulToolEnv
     from proctor.env.tool_env import ToolEnv as ToolEnv
+    from proctor.env.xml_parser import XMLParser as XMLParser
     from proctor.errors import AgentError as AgentError
     from proctor.errors import ConfigError as ConfigError
+    from proctor.errors import EmptyModelResponseError as EmptyModelResponseError
     from proctor.errors import EnvError as EnvError
+    from proctor.errors import Error as Error
     from proctor.errors import ExcludedError as ExcludedError
     from proctor.errors import GraderError as GraderError
     from proctor.errors import InfraError as InfraError
+    from proctor.errors import InvalidModelResponseError as InvalidModelResponseError
     from proctor.errors import ModelError as ModelError
+    from proctor.errors import OverlongPromptError as OverlongPromptError
+    from proctor.errors import SandboxError as SandboxError
     from proctor.errors import SpoiledWorkspaceError as SpoiledWorkspaceError
     from proctor.evaluation.evaluate import evaluate as evaluate
     from proctor.evaluation.rescore import rescore as rescore
@@ -76,7 +83,25 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.runtimes.runtime import Runtime as Runtime
     from proctor.runtimes.shared import Shared as Shared
     from proctor.task import Task as Task
+    from proctor.tools import ToolError as ToolError
     from proctor.tools import parallel_tool as parallel_tool
+    from proctor.types import AssistantMessage as AssistantMessage
+    from proctor.types import DatasetBuilder as DatasetBuilder
+    from proctor.types import Info as Info
+    from proctor.types import Message as Message
+    from proctor.types import Messages as Messages
+    from proctor.types import RewardFunc as RewardFunc
+    from proctor.types import SamplingArgs as SamplingArgs
+    from proctor.types import SystemMessage as SystemMessage
+    from proctor.types import TextMessage as TextMessage
+    from proctor.types import Tool as Tool
+    from proctor.types import ToolCall as ToolCall
+    from proctor.types import ToolMessage as ToolMessage
+    from proctor.types import UserMessage as UserMessage
+    from proctor.utils.config_utils import MissingKeyError as MissingKeyError
+    from proctor.utils.config_utils import ensure_keys as ensure_keys
+    from proctor.utils.data_utils import load_example_dataset as load_example_dataset
+    from proctor.utils.env_utils import load_environment as load_environment
     from proctor.workflow.authoring import AgentWorkflow as AgentWorkflow
     from proctor.workflow.authoring import AgentWorkflowContext as AgentWorkflowContext
     from proctor.workflow.authoring import AgentWorkflowOutput as AgentWorkflowOutput
@@ -111,11 +136,19 @@ _HOMES = {
     "proctor.env.math_rubric": ("MathRubric",),
     "proctor.env.mcp_env": ("McpEnv",),
     "proctor.env.multi_turn": ("MultiTurnEnv", "SingleTurnEnv"),
-    "proctor.env.parsers": ("MaybeThinkParser", "Parser", "ThinkParser", "XMLParser", "extract_boxed"),
+    "proctor.env.parsers": (
+        "MaybeThinkParser",
+        "Parser",
+        "ThinkParser",
+        "extract_boxed",
+        "extract_boxed_answer",
+        "extract_hash_answer",
+    ),
     "proctor.env.rubric": ("Rubric", "RubricGroup"),
     "proctor.env.state": ("State",),
     "proctor.env.templates": ("Environment",),
     "proctor.env.tool_env": ("StatefulToolEnv", "ToolEnv"),
+    "proctor.env.xml_parser": ("XMLParser",),
     "proctor.errors": (
         "AgentError",
         "ConfigError",
@@ -125,6 +158,11 @@ _HOMES = {
         "InfraError",
         "ModelError",
         "SpoiledWorkspaceError",
+        "EmptyModelResponseError",
+        "Error",
+        "InvalidModelResponseError",
+        "OverlongPromptError",
+        "SandboxError",
     ),
     "proctor.evaluation.evaluate": ("evaluate",),
     "proctor.evaluation.rescore": ("rescore",),
@@ -139,7 +177,25 @@ _HOMES = {
     "proctor.runtimes.runtime": ("Runtime",),
     "proctor.runtimes.shared": ("Shared",),
     "proctor.task": ("Task",),
-    "proctor.tools": ("parallel_tool",),
+    "proctor.tools": ("ToolError", "parallel_tool"),
+    "proctor.types": (
+        "AssistantMessage",
+        "DatasetBuilder",
+        "Info",
+        "Message",
+        "Messages",
+        "RewardFunc",
+        "SamplingArgs",
+        "SystemMessage",
+        "TextMessage",
+        "Tool",
+        "ToolCall",
+        "ToolMessage",
+        "UserMessage",
+    ),
+    "proctor.utils.config_utils": ("MissingKeyError", "ensure_keys"),
+    "proctor.utils.data_utils": ("load_example_dataset",),
+    "proctor.utils.env_utils": ("load_environment",),
     "proctor.workflow.authoring": (
         "AgentWorkflow",
         "AgentWorkflowContext",
@@ -151,6 +207,8 @@ _HOMES = {
     "proctor.workflow.environment": ("WorkflowEnvironment",),
     "proctor.evaluation.taskset": ("Job", "Taskset"),
 }
+_MODULES = frozenset(("envs", "errors", "parsers", "rubrics", "types", "utils"))
+"""Modules that may be named without being imported, as in verifiers."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted([*_HOME, "__version__"])
@@ -160,6 +218,10 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if name == "HUDRuntime":  # ImportError, because `from proctor import …` hides an AttributeError's text
         raise ImportError("HUDRuntime is called HostedRuntime here: from proctor import HostedRuntime")
+    if home is None and name in _MODULES:
+        from importlib import import_module
+
+        return import_module(f"proctor.{name}")
     if home is None:
         raise AttributeError(f"module 'proctor' has no attribute {name!r}")
     from importlib import import_module

@@ -201,6 +201,14 @@ class ExcludedError(RolloutError):
     outcome = "excluded"
 
 
+# The names that verifiers has for some of them
+Error = RolloutError
+OverlongPromptError = ContextTooLongError
+InvalidModelResponseError = MalformedReplyError
+EmptyModelResponseError = MalformedReplyError
+SandboxError = InfraError
+
+
 class Failure(msgspec.Struct, frozen=True):
     """A failure as data: what a row stores and a report groups."""
 

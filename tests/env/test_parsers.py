@@ -1,16 +1,22 @@
-"""What a user of the parsers would notice."""
+"""What a user of the strict parsers would notice; the others are compared with verifiers itself."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.env.parsers import MaybeThinkParser, Parser, ThinkParser, XMLParser, extract_boxed
+from proctor.env import parsers, xml_parser
+from proctor.env.parsers import extract_boxed
 
+Parser = partial(parsers.Parser, strict=True)
+ThinkParser = partial(parsers.ThinkParser, strict=True)
+MaybeThinkParser = partial(parsers.MaybeThinkParser, strict=True)
+XMLParser = partial(xml_parser.XMLParser, strict=True)
 XML = XMLParser(["reasoning", ("code", "answer")])
 GOOD = "<reasoning>\n2 and 2\n</reasoning>\n<answer>\n4\n</answer>"
 
@@ -122,7 +128,9 @@ def test_formatting_asks_for_one_value_per_field() -> None:
 
 
 def test_the_format_can_be_shown_to_a_model() -> None:
-    assert XML.get_format_str() == ("<reasoning>\n...\n</reasoning>\n<code | answer>\n...\n</code | answer>")
+    assert XML.get_format_str() == (
+        "<reasoning>\n...\n</reasoning>\n<[ code | answer ]>\n...\n</[ code | answer ]>"
+    )
     assert XML.get_fields() == ["reasoning", "code"]
 
 

@@ -231,8 +231,14 @@ def test_without_functions_the_reward_is_nothing(play: Play) -> None:
 def test_mistakes_in_a_rubric_are_found_when_it_is_made() -> None:
     with pytest.raises(ValueError, match="2 functions but 1 weights; give one weight for each"):
         Rubric(one, half, weights=[1.0])
-    with pytest.raises(ValueError, match="two reward functions are called 'one'; rename one"):
-        Rubric(one, one)
+    with pytest.raises(TypeError, match="a reward function is a function, not float"):
+        Rubric(one, 1.0)  # type: ignore[arg-type]
+
+
+def test_functions_of_one_name_are_all_counted_and_told_apart(play: Play) -> None:
+    rubric = Rubric([lambda completion: 1.0, lambda completion: 0.5, one], [1.0, 2.0, 0.0])
+
+    assert [function.name for function in rubric.functions] == ["<lambda>", "<lambda>_2", "one"]
 
 
 def test_a_later_function_sees_what_an_earlier_one_left(play: Play) -> None:

@@ -14,7 +14,8 @@ import msgspec
 
 from proctor.contracts import EnvironmentProtocol, Request
 from proctor.env.gold import Gold, gold_of
-from proctor.env.parsers import MaybeThinkParser, ThinkParser, XMLParser
+from proctor.env.parsers import MaybeThinkParser, ThinkParser
+from proctor.env.xml_parser import XMLParser, format_elements
 from proctor.errors import ContextTooLongError
 from proctor.models.scripted import Step, as_reply
 from proctor.task import Task, TaskId
@@ -160,7 +161,7 @@ def format_for_parser(parser: Any, text: str) -> str | None:
     """The text as a parser of ours wants it, where it wants anything."""
     if isinstance(parser, XMLParser):
         fields = {field: text if field == parser.answer_field else "…" for field in choose_fields(parser)}
-        return parser.format(**fields)
+        return format_elements(parser.fields, fields)
     if isinstance(parser, ThinkParser) and not isinstance(parser, MaybeThinkParser):
         return f"<think>\n…\n</think>\n{text}"
     return None

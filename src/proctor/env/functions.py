@@ -47,6 +47,11 @@ class InjectedFunction:
         self.needs = frozenset(parameter.name for parameter in named if parameter.default is parameter.empty)
         self.is_group = any(name in PLURALS for name in self.wants) or _returns_list(signature)
 
+    def rename(self, name: str) -> None:
+        """Give it another name, since another function has this one."""
+        self.name = name
+        self.title = f"reward function {name!r}"
+
     @property
     def may_add_to_state(self) -> bool:
         """Whether it is an author's and sees the whole state, where it may leave something for later ones."""

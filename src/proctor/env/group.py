@@ -51,11 +51,15 @@ class EnvGroup(Members):
         env_names: Sequence[str] | None = None,
         *,
         name: str = "group",
+        **more: Any,
     ) -> None:
+        """`more` become attributes, for code of yours that reads them."""
         if not envs:
             raise ConfigError("A group needs at least one environment.")
         super().__init__(dict(zip(names_for(envs, env_names), envs, strict=True)))
         self.name = name
+        for setting, value in more.items():
+            setattr(self, setting, value)
 
     def tasks(self) -> Iterable[Task]:
         tasks = [member.tasks() for member in self.members.values()]

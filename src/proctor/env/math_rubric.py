@@ -23,7 +23,8 @@ from numbers import Number
 from typing import Any
 
 from proctor.env.functions import RewardFunction
-from proctor.env.parsers import Completion, Parser, extract_boxed
+from proctor.env.math_worker import BOXED, EXACT, PROSE
+from proctor.env.parsers import Completion, MaybeThinkParser, Parser, extract_boxed, extract_boxed_answer
 from proctor.env.rubric import Rubric
 from proctor.env.state import State
 from proctor.errors import ConfigError, GraderError, InfraError
@@ -31,6 +32,8 @@ from proctor.support.threads import Threads
 
 KEPT_TEXT = 10_000
 """Characters read from the end of a text without a box; a final answer does not come earlier."""
+LONGEST_ANSWER = 50_000
+"""Characters of an answer that is compared at all."""
 START_SECONDS = 60.0
 PATIENCE = 12
 """A comparison is limited in CPU time; on a busy machine it may take this many times longer."""
@@ -44,22 +47,34 @@ PLAIN = re.compile(r"[+-]?\d+(?:\.\d+)?(?:/[1-9]\d*)?")
 class MathRubric(Rubric):
     r"""Scores `correct_answer` after the given functions; needs the extra `math`.
 
-    The answer is what the parser reads, of that the last `\boxed{…}` if there is one. The metric
-    `math_timeouts` is 1 for a rollout whose answer could not be compared in time, and so scored 0.
+    The answer is what the parser reads: without one of its own, what the last `\boxed{…}` after the thought
+    holds, and nothing if there is none. It is compared as verifiers compares it. With `lenient`, the answer
+    is the last box in what the parser reads or, without a box, all of it, and units, percentages and the
+    notation of programs are understood. The metric `math_timeouts` is 1 for a rollout whose answer could not
+    be compared in time, and so scored 0.
     """
 
     def __init__(
         self,
-        *functions: RewardFunction,
-        funcs: Sequence[RewardFunction] = (),
+        *functions: RewardFunction | Sequence[Any] | Parser | None,
+        funcs: Sequence[RewardFunction] | None = None,
         weights: Sequence[float] | None = None,
         parser: Parser | None = None,
         timeout_seconds: float = 5.0,
         max_workers: int | None = None,
+        max_verify_chars: int = LONGEST_ANSWER,
+        lenient: bool = False,
     ) -> None:
         if importlib.util.find_spec("math_verify") is None:
             raise ConfigError("MathRubric needs math-verify: pip install 'proctor[math]'.")
         super().__init__(*functions, funcs=funcs, weights=weights, parser=parser)
+        self.max_verify_chars = max_verify_chars
+        self.lenient = lenient
+        if not lenient and not self.has_own_parser:
+            self.has_own_parser = True
+            self.parser = self.objects["parser"] = MaybeThinkParser(
+                partial(extract_boxed_answer, strict=True)
+            )
         self.workers = MathWorkerPool(max_workers or min(4, os.cpu_count() or 1), timeout_seconds)
         self._problem: dict[str, str] = {}
         self.add_reward_func(self.correct_answer)
@@ -68,17 +83,17 @@ class MathRubric(Rubric):
     async def correct_answer(self, completion: Completion, answer: Any, state: State) -> float:
         """1.0 if the completion's answer equals the right answer, else 0.0."""
         state["math_timeouts"] = 0.0
-        gold = gold_text(answer)
+        gold = gold_text(answer) if self.lenient else require_gold(answer)
         problem = await self._describe_problem(gold)
         if problem:
             raise GraderError(f"the right answer {gold[:80]!r} {problem}")
-        said, exact = self.extract_answer(completion)
-        if not said:
+        said, form = self.extract_answer(completion)
+        if not said or len(said) > self.max_verify_chars:
             return 0.0
-        if strip_delimiters(said) == gold:
+        if self.lenient and strip_delimiters(said) == gold:
             return 1.0
         try:
-            return float(await self.workers.ask({"gold": gold, "said": said, "exact": exact}))
+            return float(await self.workers.ask({"gold": gold, "said": said, "form": form}))
         except ComparisonFailedError:
             state["math_timeouts"] = 1.0
             return 0.0
@@ -86,12 +101,14 @@ class MathRubric(Rubric):
     async def math_timeouts(self, state: State) -> float:
         return float(state["math_timeouts"])
 
-    def extract_answer(self, completion: Completion) -> tuple[str, bool]:
-        """The answer in a completion, and whether it stands alone, without other words."""
+    def extract_answer(self, completion: Completion) -> tuple[str, str]:
+        """The answer in a completion, and how a worker has to read it."""
         answer = self.parser.parse_answer(completion)
-        text = "" if answer is None else str(answer).strip()
-        boxed = extract_boxed(text)
-        return (text[-KEPT_TEXT:], False) if boxed is None else (boxed, True)
+        text = "" if answer is None else str(answer)
+        if not self.lenient:
+            return text, BOXED
+        boxed = extract_boxed(text.strip())
+        return (text.strip()[-KEPT_TEXT:], PROSE) if boxed is None else (boxed, EXACT)
 
     async def close(self) -> None:
         """End the worker processes; they are started again when needed."""
@@ -103,7 +120,8 @@ class MathRubric(Rubric):
             return ""
         if gold not in self._problem:
             try:
-                readable = await self.workers.ask({"read": gold})
+                form = EXACT if self.lenient else BOXED
+                readable = await self.workers.ask({"read": gold, "form": form})
                 self._problem[gold] = "" if readable else "cannot be read as mathematics"
             except ComparisonFailedError as error:
                 self._problem[gold] = str(error)
@@ -266,6 +284,15 @@ def gold_text(answer: Any) -> str:
     if not text:
         raise GraderError("the task has no right answer to compare with")
     return text
+
+
+def require_gold(answer: Any) -> str:
+    """The right answer as text, as it is."""
+    if not isinstance(answer, (str, Number)):
+        raise GraderError(f"the right answer must be a text or a number, not {type(answer).__name__}")
+    if not str(answer).strip():
+        raise GraderError("the task has no right answer to compare with")
+    return str(answer)
 
 
 def strip_delimiters(text: str) -> str:

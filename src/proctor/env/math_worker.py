@@ -1,7 +1,7 @@
 """A process that compares mathematical answers, one JSON line for each request.
 
-    {"read": "1/2"}                                  →  {"ok": true}    whether it can be read
-    {"gold": "1/2", "said": "0.5", "exact": true}    →  {"ok": true}    whether they are equal
+    {"read": "1/2", "form": "exact"}                   →  {"ok": true}    whether it can be read
+    {"gold": "1/2", "said": "0.5", "form": "exact"}    →  {"ok": true}    whether they are equal
 
 It says {"ok": true} once it is ready, and ends when nobody can ask any more. A hostile formula may
 keep it busy for ever or take all memory, so it lives apart from everything else, is limited, and may be
@@ -20,6 +20,12 @@ from functools import lru_cache
 from typing import Any, TextIO
 
 MEMORY_BYTES = 1 << 30
+EXACT = "exact"
+"""The answer stands alone, without other words."""
+PROSE = "prose"
+"""It may be a formula, or words that contain one."""
+BOXED = "boxed"
+"""It is what a box held, and is read as verifiers reads it: by math-verify, as it is."""
 LONGEST_FORMULA = 500
 """Characters; anything longer outside a box is prose."""
 
@@ -69,18 +75,29 @@ def plain_notation(text: str) -> str:
     return re.sub(FUNCTION, r"\\\1 ", text).replace("∞", r"\infty ")
 
 
+def parse_boxed(text: str) -> list[Any]:
+    from math_verify import parse
+
+    found: list[Any] = parse(rf"\boxed{{{text}}}", parsing_timeout=None)
+    return found
+
+
+READERS = {EXACT: parse_exact, PROSE: parse_answer, BOXED: parse_boxed}
+
+
 @lru_cache(maxsize=256)
-def parse_gold(text: str) -> list[Any]:
-    return parse_exact(text)
+def parse_gold(text: str, form: str) -> list[Any]:
+    return parse_boxed(text) if form == BOXED else parse_exact(text)
 
 
 def compare_answers(request: dict[str, Any]) -> bool:
     from math_verify import verify
 
+    form = request["form"]
     if "read" in request:
-        return bool(parse_gold(request["read"]))
-    answer = (parse_exact if request["exact"] else parse_answer)(request["said"])
-    return bool(answer) and bool(verify(parse_gold(request["gold"]), answer, timeout_seconds=None))
+        return bool(parse_gold(request["read"], form))
+    answer = READERS[form](request["said"])
+    return bool(answer) and bool(verify(parse_gold(request["gold"], form), answer, timeout_seconds=None))
 
 
 def serve(requests: TextIO, replies: TextIO) -> None:
@@ -139,7 +156,7 @@ def main() -> None:
 def warm_up() -> str:
     """Make the first, slow comparison; returns what is wrong with this installation, if anything."""
     try:
-        same = compare_answers({"gold": r"\frac{1}{2}", "said": "0.5", "exact": True})
+        same = compare_answers({"gold": r"\frac{1}{2}", "said": "0.5", "form": EXACT})
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "" if same else "math-verify does not see that 1/2 is 0.5"

@@ -31,6 +31,7 @@ from proctor.support.code_hash import hash_code
 from proctor.support.threads import Threads, recommended_max_workers
 from proctor.task import Task
 from proctor.trace import Message, Reply, ToolSpec
+from proctor.types import to_message, to_messages
 
 __all__ = ["MultiTurnEnv", "SingleTurnEnv", "cleanup", "stop", "teardown"]
 
@@ -55,23 +56,34 @@ class MultiTurnEnv:
         rubric: Rubric | None = None,
         parser: Parser | None = None,
         system_prompt: str | None = None,
-        few_shot: Sequence[Message] = (),
+        few_shot: Sequence[Message] | None = None,
         max_turns: int = -1,
         max_total_completion_tokens: int = -1,
         sampling_args: Mapping[str, Any] | None = None,
         pass_threshold: float = PASS_THRESHOLD,
         capacity: int | None = None,
         name: str = "",
+        env_id: str | None = None,
+        tool_defs: Sequence[Mapping[str, Any]] | None = None,
+        timeout_seconds: float | None = None,
+        score_rollouts: bool = True,
+        **more: Any,
     ) -> None:
+        """`more` become attributes, for code of yours that reads them."""
         source = dataset if eval_dataset is None else eval_dataset
         if source is None:
             raise ConfigError(f"{type(self).__name__} needs a dataset.")
-        self.name = name or type(self).__name__
+        self.name = name or env_id or type(self).__name__
+        self.env_id = env_id or ""
+        self.timeout_seconds = timeout_seconds
+        """How long one rollout may be played; it is scored on what it has by then."""
+        self.score_rollouts = score_rollouts
+        self.tool_defs = [read_tool(each) for each in tool_defs or ()]
         self.parser = parser or Parser()
         self.rubric = rubric or Rubric()
         self.rubric.use_parser(self.parser)
         self.system_prompt = system_prompt
-        self.few_shot = tuple(few_shot)
+        self.few_shot = tuple(few_shot or ())
         self.max_turns = max_turns
         self.max_total_completion_tokens = max_total_completion_tokens
         self.sampling_args = dict(sampling_args or {})
@@ -86,6 +98,8 @@ class MultiTurnEnv:
         self.stops = hooks_of(self, "stop")
         self.cleanups = hooks_of(self, "cleanup")
         self._teardowns = hooks_of(self, "teardown")
+        for setting, value in more.items():
+            setattr(self, setting, value)
 
     # What an author overrides
 
@@ -102,7 +116,7 @@ class MultiTurnEnv:
 
     def tool_specs(self, state: State) -> Sequence[ToolSpec]:  # noqa: ARG002
         """The tools offered to the model."""
-        return ()
+        return tuple(self.tool_defs)
 
     def metrics(self, state: State) -> dict[str, float]:
         """Metrics beside those of the rubric."""
@@ -261,6 +275,20 @@ class MultiTurnSession:
         state.seat = seat
         trace.prompt = state["prompt"]
         trace.completion = state["completion"]
+        if env.timeout_seconds is None:
+            await self.take_turns(seat)
+            return
+        try:
+            async with asyncio.timeout(env.timeout_seconds) as limit:
+                await self.take_turns(seat)
+        except TimeoutError:
+            if not limit.expired():  # an author's code raised it
+                raise
+            trace.stop_condition = state["stop_condition"] = "timeout_reached"
+            trace.timed_out = state["timed_out"] = True
+
+    async def take_turns(self, seat: Seat) -> None:
+        env, state, trace = self.env, self.state, seat.trace
         models_turn = True
         while True:
             reason = await env.stop_reason(state) if env.stops else env.limit_reached(state)
@@ -270,10 +298,14 @@ class MultiTurnSession:
             if models_turn:
                 await self.turn(seat)
             else:
-                self.add_response(await self.call(env.env_response, self.conversation(), state))
+                response = await self.call(env.env_response, self.conversation(), state)
+                final = state.get("final_env_response")
+                self.add_response(response if final is None else final)
             models_turn = not models_turn
 
     async def score(self, seat: Seat) -> Score:  # noqa: ARG002
+        if not self.env.score_rollouts:
+            return Score(0.0)
         return self.env.with_metrics_of(self.state, await self.env.rubric.score(self.state, self.env.threads))
 
     async def turn(self, seat: Seat) -> None:
@@ -284,9 +316,10 @@ class MultiTurnSession:
         reply: Reply = await seat.complete(
             messages, tools=env.tool_specs(state), sampling=env.sampling_args or None
         )
-        state["completion"].append(reply.message)
+        message = to_message(reply.message)
+        state["completion"].append(message)
         state["turn"] += 1
-        state["trajectory"].append(seat.trace.calls[-1])
+        state["trajectory"].append(describe_step(messages, message, reply, state))
         if reply.truncated:
             seat.trace.truncated = state["is_truncated"] = True
 
@@ -311,13 +344,39 @@ class MultiTurnSession:
     def add_response(self, response: Messages | None) -> None:
         if response is None:
             raise EnvError(f"{type(self.env).__name__}.env_response returned None; return messages or a text")
-        messages = [{"role": "user", "content": response}] if isinstance(response, str) else list(response)
-        self.state["completion"].extend(messages)
+        self.state["completion"].extend(to_messages(response))
 
     async def call(self, hook: Callable[..., Any], *args: Any) -> Any:
         if inspect.iscoroutinefunction(hook):
             return await hook(*args)
         return await self.env.threads.call(hook, *args)
+
+
+def describe_step(
+    messages: Sequence[Message], message: Message, reply: Reply, state: State
+) -> dict[str, Any]:
+    """One turn of the model as `state["trajectory"]` holds it, with the fields that verifiers has."""
+    return {
+        "prompt": messages,
+        "completion": [message],
+        "response": reply,
+        "tokens": None,
+        "reward": None,
+        "advantage": None,
+        "is_truncated": reply.truncated,
+        "trajectory_id": state.get("trajectory_id"),
+        "extras": {},
+    }
+
+
+def read_tool(given: Mapping[str, Any]) -> ToolSpec:
+    """A tool that is described rather than written as a function."""
+    try:
+        return ToolSpec(given["name"], given["description"], given["parameters"])
+    except (KeyError, TypeError) as error:
+        raise ConfigError(
+            f"A tool in tool_defs needs name, description and parameters; it is {given!r}."
+        ) from error
 
 
 def adds_to_state(env: MultiTurnEnv) -> bool:

@@ -11,7 +11,7 @@ import asyncio
 import difflib
 import inspect
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from proctor.env.functions import InjectedFunction, RewardFunction, is_ours
 from proctor.env.parsers import Parser
@@ -45,13 +45,17 @@ class Rubric:
 
     def __init__(
         self,
-        *functions: RewardFunction,
-        funcs: Sequence[RewardFunction] = (),
+        *functions: RewardFunction | Sequence[Any] | Parser | None,
+        funcs: Sequence[RewardFunction] | None = None,
         weights: Sequence[float] | None = None,
         parser: Parser | None = None,
         objects: dict[str, Any] | None = None,
     ) -> None:
-        given = [*functions, *funcs]
+        """Functions one by one, or as verifiers has them: lists of functions and of weights, and a parser."""
+        positional = read_positional(functions)
+        given = [*positional.functions, *(funcs or ())]
+        weights = (weights if weights is not None else positional.weights) or None
+        parser = parser or positional.parser
         if weights is not None and len(weights) != len(given):
             raise ValueError(f"{len(given)} functions but {len(weights)} weights; give one weight for each")
         self.parser = parser or Parser()
@@ -66,8 +70,7 @@ class Rubric:
 
     def add_reward_func(self, function: RewardFunction, weight: float = 1.0) -> None:
         injected = InjectedFunction(function)
-        if any(known.name == injected.name for known in self.functions):
-            raise ValueError(f"two reward functions are called {injected.name!r}; rename one")
+        injected.rename(_unique_name(injected.name, [known.name for known in self.functions]))
         self.functions.append(injected)
         self.weights.append(weight)
 
@@ -77,6 +80,20 @@ class Rubric:
     def add_object(self, name: str, value: Any) -> None:
         """Add an object that functions may take as an argument of this name."""
         self.objects[name] = value
+
+    def add_class_object(self, name: str, obj: Any) -> None:
+        """What verifiers calls `add_object`."""
+        self.add_object(name, obj)
+
+    @property
+    def funcs(self) -> list[RewardFunction]:
+        """The functions as they were given."""
+        return [function.function for function in self.functions]
+
+    @property
+    def class_objects(self) -> dict[str, Any]:
+        """The objects that functions may take, under verifiers' name."""
+        return self.objects
 
     def use_parser(self, parser: Parser) -> None:
         """Use the environment's parser, unless this rubric was created with its own."""
@@ -191,8 +208,8 @@ class Rubric:
 class RubricGroup(Rubric):
     """Several rubrics as one: their rewards are added."""
 
-    def __init__(self, rubrics: Sequence[Rubric]) -> None:
-        super().__init__()
+    def __init__(self, rubrics: Sequence[Rubric], **settings: Any) -> None:
+        super().__init__(**settings)
         self.rubrics = list(rubrics)
 
     def add_reward_func(self, function: RewardFunction, weight: float = 1.0) -> None:
@@ -237,6 +254,26 @@ class RubricGroup(Rubric):
         return results
 
 
+class PositionalWords(NamedTuple):
+    functions: Sequence[RewardFunction] = ()
+    weights: Sequence[float] | None = None
+    parser: Parser | None = None
+
+
+def read_positional(words: Sequence[Any]) -> PositionalWords:
+    """Functions one by one, or a list of them, then their weights, then a parser."""
+    if words and (words[0] is None or isinstance(words[0], (list, tuple))):
+        functions, weights, parser = (*words, None, None)[:3]
+        if len(words) > 3:
+            raise TypeError(
+                f"a rubric takes functions, weights and a parser by position, not {len(words)} words"
+            )
+        return PositionalWords(functions or (), weights, parser)
+    if stray := next((word for word in words if not callable(word)), None):
+        raise TypeError(f"a reward function is a function, not {type(stray).__name__}")
+    return PositionalWords(words)
+
+
 def add_scores(scores: Sequence[Score]) -> Score:
     """Add up scores. If two rubrics both measure `x`, both are kept, as `x` and `x_2`."""
     metrics: dict[str, float] = {}
@@ -279,7 +316,7 @@ def _as_grader_error(error: Exception, function: InjectedFunction) -> RolloutErr
     return raised
 
 
-def _unique_name(name: str, taken: dict[str, float]) -> str:
+def _unique_name(name: str, taken: Collection[str]) -> str:
     number = 2
     free = name
     while free in taken:

@@ -9,6 +9,7 @@ from typing import Any
 
 from proctor.contracts import Seat
 from proctor.task import Task
+from proctor.types import to_messages
 
 
 class State(dict[str, Any]):
@@ -25,7 +26,7 @@ def state_of(task: Task, name: str) -> State:
     state = State(task.columns)
     state.update(
         example_id=task.id,
-        prompt=list(task.prompt),
+        prompt=to_messages(task.prompt),
         completion=[],
         answer=task.answer,
         info=task.info,

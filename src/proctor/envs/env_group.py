@@ -1,0 +1,3 @@
+"""Where verifiers has EnvGroup."""
+
+from proctor.env.group import EnvGroup as EnvGroup

@@ -1,0 +1,3 @@
+"""Where verifiers has Environment."""
+
+from proctor.env.templates import Environment as Environment

@@ -1,0 +1,3 @@
+"""Where verifiers has MaybeThinkParser."""
+
+from proctor.env.parsers import MaybeThinkParser as MaybeThinkParser

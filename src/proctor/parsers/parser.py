@@ -1,0 +1,3 @@
+"""Where verifiers has Parser."""
+
+from proctor.env.parsers import Parser as Parser

@@ -1,0 +1,3 @@
+"""Where verifiers has ThinkParser."""
+
+from proctor.env.parsers import ThinkParser as ThinkParser

@@ -1,0 +1,3 @@
+"""Where verifiers has XMLParser."""
+
+from proctor.env.xml_parser import XMLParser as XMLParser

@@ -1,0 +1,3 @@
+"""Where verifiers has JudgeRubric."""
+
+from proctor.env.judge import JudgeRubric as JudgeRubric

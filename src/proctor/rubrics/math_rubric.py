@@ -1,0 +1,3 @@
+"""Where verifiers has MathRubric."""
+
+from proctor.env.math_rubric import MathRubric as MathRubric

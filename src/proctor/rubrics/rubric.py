@@ -1,0 +1,3 @@
+"""Where verifiers has Rubric."""
+
+from proctor.env.rubric import Rubric as Rubric

@@ -1,0 +1,3 @@
+"""Where verifiers has RubricGroup."""
+
+from proctor.env.rubric import RubricGroup as RubricGroup

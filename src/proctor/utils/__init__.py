@@ -1,0 +1,1 @@
+"""Helpers for authors, under the module names that verifiers has for them."""
