@@ -316,8 +316,15 @@ def test_the_dashboard_opens_logged_in(
     served: Served, logged_in: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    browser = type("Firefox", (), {"name": "firefox", "open": lambda _, url: not opened.append(url)})
-    monkeypatch.setattr("webbrowser.get", browser)
+
+    class Firefox:
+        name = "firefox"
+
+        def open(self, url: str) -> bool:
+            opened.append(url)
+            return True
+
+    monkeypatch.setattr("webbrowser.get", Firefox)
     ran = logged_in("dashboard")
     assert told(ran) == f"Opened {served.url} in your browser.\n"
     assert opened[0] not in ran.stdout + ran.stderr

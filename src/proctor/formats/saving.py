@@ -159,7 +159,6 @@ def summarize(run: ForeignRun, written: WrittenRun) -> Summary:
     return tally.summary(
         planned=count_planned(run, written),
         rollouts_per_task=run.rollouts_per_example or 1,
-        seed=0,
         model=run.model,
         prices=prices if price is None else {**prices, run.model: price},
     )

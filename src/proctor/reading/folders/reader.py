@@ -182,7 +182,6 @@ class FolderReader:
             summary = tally.summary(
                 planned=planned,
                 rollouts_per_task=self._metadata.rollouts_per_task,
-                seed=self._metadata.get("seed", int, 0),
                 model=model,
                 prices=prices,
             )
