@@ -58,7 +58,7 @@ async def get_distribution(library: RunLibrary, request: ReadRequest) -> Distrib
 
 async def get_failures(library: RunLibrary, request: ReadRequest) -> list[FailureGroup]:
     reader = await library.open(request.path["run_id"])
-    groups = await asyncio.to_thread(list_failures, await reader.index())
+    groups = await asyncio.to_thread(list_failures, await reader.index(whole=True))
     return [await add_log_line(reader, group) for group in groups]
 
 

@@ -18,6 +18,7 @@ export const RUN_STATUSES = [
 export const isActive = (status: RunStatus): boolean => ["pending", "running", "stopping"].includes(status);
 
 const PAGE = 200;
+const STILL_READING_MS = 1_000;
 
 export const runListQuery = (query: RunListQuery) =>
   infiniteQueryOptions({
@@ -67,4 +68,5 @@ export const distributionQuery = (id: string, query: DistributionQuery) =>
         api.GET("/api/v1/runs/{run_id}/distribution", { params: { path: { run_id: id }, query }, signal }),
       ),
     placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) => (state.data?.complete === false ? STILL_READING_MS : false),
   });

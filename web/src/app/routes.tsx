@@ -1,7 +1,14 @@
 /** Every page, one line each; a page's own folder holds its route. */
 import { homeRoute } from "#/pages/home/route";
 import { loginRoute } from "#/pages/login/route";
-import { runConfigRoute, runOverviewRoute, runRoute } from "#/pages/run/route";
+import {
+  runConfigRoute,
+  runFailuresRoute,
+  runLogsRoute,
+  runOverviewRoute,
+  runRoute,
+  runSamplesRoute,
+} from "#/pages/run/route";
 import { runsRoute } from "#/pages/runs/route";
 import { rootRoute } from "./root";
 
@@ -9,5 +16,5 @@ export const routeTree = rootRoute.addChildren([
   homeRoute,
   loginRoute,
   runsRoute,
-  runRoute.addChildren([runOverviewRoute, runConfigRoute]),
+  runRoute.addChildren([runOverviewRoute, runSamplesRoute, runLogsRoute, runFailuresRoute, runConfigRoute]),
 ]);

@@ -32,6 +32,18 @@ export function MenuItem(props: {
   );
 }
 
+/** Saves what an address answers with as a file. */
+export function MenuDownload(props: { href: string; children: ReactNode }) {
+  return (
+    <Base.LinkItem className={styles.item} href={props.href} download closeOnClick>
+      <span className={styles.icon}>
+        <Icon name="download" />
+      </span>
+      {props.children}
+    </Base.LinkItem>
+  );
+}
+
 export function MenuCheck(props: {
   checked: boolean;
   onChange: (checked: boolean) => void;

@@ -24,19 +24,23 @@ export type Filter = {
 type Props = {
   search?: { text: string; placeholder: string; onChange: (text: string) => void };
   filters?: readonly Filter[];
+  /** Filters of another shape, after those. */
+  more?: ReactNode;
+  hasMore?: boolean;
   onClear?: () => void;
   /** More controls, at the end of the line. */
   children?: ReactNode;
 };
 
-export function FilterBar({ search, filters = [], onClear, children }: Props) {
-  const isFiltered = filters.some((filter) => filter.selected.length > 0) || Boolean(search?.text);
+export function FilterBar({ search, filters = [], more, hasMore = false, onClear, children }: Props) {
+  const isFiltered = hasMore || filters.some((filter) => filter.selected.length > 0) || Boolean(search?.text);
   return (
     <div className={styles.bar}>
       {search && <SearchField {...search} />}
       {filters.map((filter) => (
         <FilterButton key={filter.name} filter={filter} />
       ))}
+      {more}
       {isFiltered && onClear && (
         <Button look="quiet" onClick={onClear}>
           {words.filters.clear}

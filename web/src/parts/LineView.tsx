@@ -1,6 +1,6 @@
 /** Any number of lines, of which only the visible ones are in the page: logs, raw JSON, diffs, long texts. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type ReactNode, type Ref, useEffect, useImperativeHandle, useRef } from "react";
+import { type ReactNode, type Ref, useImperativeHandle, useRef } from "react";
 import type { Tone } from "#/design/Badge";
 import { classes } from "#/design/classes";
 import styles from "./LineView.module.css";
@@ -28,27 +28,36 @@ type Props = {
   /** Called with the visible lines, to load more at either end. */
   onRange?: (first: number, last: number) => void;
   handle?: Ref<LineViewHandle>;
-  /** Keeps the last line in sight while lines are added, as long as the reader is there. */
-  follow?: boolean;
+  /**
+   * What a line is known by. With it, lines that are added above leave what is read in its place, and lines
+   * that are added below stay in sight as long as the reader is at the end.
+   */
+  keyAt?: (index: number) => string | number;
+  /** The line that is in sight at first. */
+  startAt?: number | undefined;
 };
 
 const LINE_HEIGHT = 20;
 const AT_END = 40;
+const ABOVE_START = 12;
 
-export function LineView({ count, lineAt, label, wrap = false, onRange, handle, follow = false }: Props) {
+export function LineView({ count, lineAt, label, wrap = false, onRange, handle, keyAt, startAt = 0 }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const lines = useVirtualizer({
     count,
     getScrollElement: () => box.current,
     estimateSize: () => LINE_HEIGHT,
     overscan: 30,
+    initialOffset: Math.max(0, (startAt - ABOVE_START) * LINE_HEIGHT),
+    ...(keyAt
+      ? { getItemKey: keyAt, anchorTo: "end", followOnAppend: true, scrollEndThreshold: AT_END }
+      : {}),
   });
   const visible = lines.getVirtualItems();
   useImperativeHandle(handle, () => ({
     scrollTo: (index, align = "center") => lines.scrollToIndex(index, { align }),
   }));
-  useRange(visible[0]?.index ?? 0, visible.at(-1)?.index ?? 0, onRange);
-  useFollow(box, follow, count, () => lines.scrollToIndex(count - 1, { align: "end" }));
+  useRange(visible[0]?.index ?? 0, visible.at(-1)?.index ?? -1, onRange);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
     <div ref={box} className={styles.box} tabIndex={0} role="region" aria-label={label}>
@@ -78,28 +87,6 @@ export function LineView({ count, lineAt, label, wrap = false, onRange, handle, 
       </div>
     </div>
   );
-}
-
-function useFollow(
-  box: React.RefObject<HTMLDivElement | null>,
-  follow: boolean,
-  count: number,
-  toEnd: () => void,
-): void {
-  const isAtEnd = useRef(true);
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const onScroll = () => {
-      isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < AT_END;
-    };
-    element.addEventListener("scroll", onScroll, { passive: true });
-    return () => element.removeEventListener("scroll", onScroll);
-  }, [box]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only new lines scroll, not each render
-  useEffect(() => {
-    if (follow && count > 0 && isAtEnd.current) toEnd();
-  }, [follow, count]);
 }
 
 /** A text with what was searched for marked in it. */

@@ -10,6 +10,7 @@ const compact = new Intl.NumberFormat(undefined, { notation: "compact", maximumS
 const whole = decimal(0);
 const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 const dayAndYear = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
@@ -74,6 +75,9 @@ export function formatDuration(seconds: Figure): string {
 }
 
 export const formatTime = (at: Figure): string => (isMissing(at) ? MISSING : dateTime.format(at * 1000));
+
+/** The time of day alone, for lines of a log. */
+export const formatClock = (at: Figure): string => (isMissing(at) ? MISSING : clock.format(at * 1000));
 
 /** How long ago, or the date where that is clearer. */
 export function formatAgo(at: Figure, now: number): string {

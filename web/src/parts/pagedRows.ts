@@ -2,7 +2,8 @@
 import { keepPreviousData, type QueryKey, useQueries } from "@tanstack/react-query";
 import { useState } from "react";
 
-type Page<Row> = { items: Row[]; total: number };
+/** `complete` is false while the server still reads rows that are there already. */
+type Page<Row> = { items: Row[]; total: number; complete?: boolean };
 
 type Options<Row> = {
   queryKey: QueryKey;
@@ -12,6 +13,9 @@ type Options<Row> = {
 };
 
 const PAGE_SIZE = 100;
+const STILL_READING_MS = 500;
+/** A page that is out of sight soon goes: somebody who scrolls through 100,000 rows needs few of them. */
+const KEPT_MS = 30_000;
 
 /** The pages that some rows lie in, and the next one: the reader is probably on the way there. */
 export function findPages(
@@ -39,8 +43,10 @@ export function usePagedRows<Row>({
     queries: pages.map((page) => ({
       queryKey: [...queryKey, page],
       queryFn: ({ signal }: { signal: AbortSignal }) => fetchPage(page * pageSize, pageSize, signal),
-      refetchInterval,
+      refetchInterval: (query: { state: { data?: Page<Row> | undefined } }) =>
+        query.state.data?.complete === false ? STILL_READING_MS : refetchInterval,
       placeholderData: keepPreviousData,
+      gcTime: KEPT_MS,
     })),
   });
   const newest = results.find((result) => result.data && !result.isPlaceholderData)?.data?.total;
@@ -48,6 +54,7 @@ export function usePagedRows<Row>({
   const byPage = new Map(pages.map((page, index) => [page, results[index]]));
   return {
     count: newest ?? total ?? 0,
+    isComplete: results.every((result) => result.data?.complete !== false),
     isLoading: results.some((result) => result.isPending) && total === undefined,
     error: results.find((result) => result.error)?.error ?? null,
     rowAt: (index: number): Row | undefined => {

@@ -1,4 +1,4 @@
-/** Reports which rows are visible, when that has changed. */
+/** Reports which rows are visible, when that has changed; nothing while none are (then `last` is below `first`). */
 import { useEffect, useEffectEvent } from "react";
 
 export function useRange(
@@ -6,6 +6,8 @@ export function useRange(
   last: number,
   onRange: ((first: number, last: number) => void) | undefined,
 ): void {
-  const report = useEffectEvent((from: number, to: number) => onRange?.(from, to));
+  const report = useEffectEvent((from: number, to: number) => {
+    if (to >= from) onRange?.(from, to);
+  });
   useEffect(() => report(first, last), [first, last]);
 }

@@ -100,10 +100,15 @@ def build_run_info(run_id: str, folder: Path, metadata: FolderMetadata) -> RunIn
         created_at=started,
         started_at=started,
         ended_at=started + seconds if status in ENDED and seconds else None,
-        settings=config,
-        resolved=metadata.get("resolved", dict[str, Any], {}),
+        settings=pick_requested(config, metadata.get("origins", dict[str, Any], {})),
+        resolved={**config, **metadata.get("resolved", dict[str, Any], {})},
         summary=metadata.get("summary", dict[str, Any], {}) or None,
     )
+
+
+def pick_requested(config: dict[str, Any], origins: dict[str, Any]) -> dict[str, Any]:
+    """The settings that somebody chose; all of them where the run does not say which."""
+    return {name: config[name] for name in origins if name in config} or config
 
 
 def find_status(folder: Path, metadata: FolderMetadata) -> tuple[RunStatus, Cause | None]:

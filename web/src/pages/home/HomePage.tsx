@@ -4,9 +4,11 @@ import { Link } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { api, read } from "#/api/client";
 import { RUNS_KEY } from "#/api/runs";
+import { sessionQuery } from "#/api/session";
 import type { RunInfo, RunListQuery } from "#/api/types";
 import { usePolling } from "#/app/feed";
 import { PageBody, PageHeader, Section } from "#/design/Section";
+import { formatMoney } from "#/parts/format";
 import { Loaded } from "#/parts/Loaded";
 import { words } from "#/words";
 import { NoRuns } from "../runs/NoRuns";
@@ -25,7 +27,7 @@ export function HomePage() {
   const isEmpty = [active, failed, finished].every((list) => list.data?.total === 0);
   return (
     <>
-      <PageHeader title={words.nav.home} />
+      <PageHeader title={words.nav.home} below={<Balance />} />
       <PageBody>
         {isEmpty ? (
           <NoRuns isFiltered={false} />
@@ -55,6 +57,20 @@ export function HomePage() {
       </PageBody>
     </>
   );
+}
+
+/** What is left to spend, where somebody pays. */
+function Balance() {
+  const session = useQuery(sessionQuery);
+  const balance = useQuery({
+    queryKey: ["balance"],
+    queryFn: ({ signal }) => read(api.GET("/api/v1/balance", { signal })),
+    enabled: Boolean(session.data?.user),
+    meta: { quiet: true },
+    retry: false,
+  });
+  const left = balance.data?.balance_usd;
+  return left == null ? null : <span>{words.home.balance(formatMoney(left))}</span>;
 }
 
 type ShortList = { items: RunInfo[]; total: number };

@@ -9,7 +9,7 @@ import { Loaded } from "#/parts/Loaded";
 import { words } from "#/words";
 import styles from "./Overview.module.css";
 import { Provenance } from "./Provenance";
-import { buildCommand, buildToml, formatSetting } from "./settings";
+import { buildCommand, buildToml, formatSetting, UNSET } from "./settings";
 
 const route = getRouteApi("/runs/$runId");
 
@@ -18,10 +18,12 @@ export function Config() {
   const run = useQuery(runQuery(runId));
   const text = words.run.config;
   const list = (values: Readonly<Record<string, unknown>>) =>
-    Object.entries(values).map(([name, value]) => ({
-      name: <code>{name}</code>,
-      value: <code>{formatSetting(value)}</code>,
-    }));
+    Object.entries(values)
+      .filter(([, value]) => formatSetting(value) !== UNSET)
+      .map(([name, value]) => ({
+        name: <code>{name}</code>,
+        value: <code>{formatSetting(value)}</code>,
+      }));
   return (
     <Loaded query={run} lines={8}>
       {(info) => (

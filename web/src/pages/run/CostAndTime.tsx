@@ -36,6 +36,7 @@ export function CostSection({ run, summary }: Props) {
           facts={[
             { name: text.total, value: <Money usd={cost} /> },
             perRollout !== null && { name: text.perRollout, value: formatMoney(perRollout) },
+            Boolean(summary.saved_usd) && { name: text.saved, value: <Money usd={summary.saved_usd} /> },
             run.max_cost_usd !== null && { name: text.limit, value: <Money usd={run.max_cost_usd} /> },
           ]}
         />

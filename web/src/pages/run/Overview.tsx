@@ -1,6 +1,6 @@
 /** A run in one decision line, then what it rests on. */
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { distributionQuery, isActive, runQuery, summaryQuery } from "#/api/runs";
 import type { RunInfo, Summary } from "#/api/types";
 import { usePolling } from "#/app/feed";
@@ -16,6 +16,7 @@ import { DecisionLine } from "./DecisionLine";
 import { MemberSection, MetricSection } from "./Metrics";
 import styles from "./Overview.module.css";
 import { Provenance } from "./Provenance";
+import { readSampleSearch } from "./samples/search";
 
 const route = getRouteApi("/runs/$runId");
 
@@ -51,9 +52,13 @@ function Results({ run, summary }: { run: RunInfo; summary: Summary }) {
             outcomes={summary.outcomes}
             planned={summary.planned}
             link={(outcome, children) => (
-              <a href={`/runs/${encodeURIComponent(run.id)}/samples?outcome=${encodeURIComponent(outcome)}`}>
+              <Link
+                to="/runs/$runId/samples"
+                params={{ runId: run.id }}
+                search={readSampleSearch({ outcome })}
+              >
                 {children}
-              </a>
+              </Link>
             )}
           />
         </Section>

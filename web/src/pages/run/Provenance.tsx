@@ -6,11 +6,11 @@ import { type Fact, Facts } from "#/design/Facts";
 import { Section } from "#/design/Section";
 import { words } from "#/words";
 import styles from "./Provenance.module.css";
-import { formatSetting } from "./settings";
+import { formatSetting, listSettings } from "./settings";
 
 export function Provenance({ run }: { run: RunInfo }) {
   const text = words.run.provenance;
-  const resolved = Object.entries(run.resolved).map(([name, value]) => ({
+  const resolved = listSettings(run.resolved).map(([name, value]) => ({
     name,
     value: formatSetting(value),
   }));

@@ -11,11 +11,12 @@ import { LinkTabs, tabLinkActive, tabLinkClass } from "#/design/LinkTabs";
 import { FullPage, PageHeader } from "#/design/Section";
 import { Skeleton } from "#/design/Skeleton";
 import { Elapsed, When } from "#/parts/Figures";
+import { formatCompact } from "#/parts/format";
 import { nameRunKind } from "#/parts/RunKind";
 import { StatusBadge } from "#/parts/Status";
 import { words } from "#/words";
 import styles from "./RunPage.module.css";
-import { RUN_TABS } from "./tabs";
+import { FAILURES, RUN_TABS } from "./tabs";
 
 const route = getRouteApi("/runs/$runId");
 
@@ -29,6 +30,7 @@ export function RunPage() {
   }, [title]);
   if (run.error && !run.data) return <LoadError error={run.error} onRetry={() => void run.refetch()} />;
   if (!run.data) return <Skeleton lines={8} />;
+  const { failed } = run.data.progress;
   return (
     <FullPage>
       <RunHeader run={run.data} title={title} />
@@ -43,6 +45,9 @@ export function RunPage() {
             activeProps={tabLinkActive}
           >
             {tab.label}
+            {tab.to === FAILURES && failed > 0 && (
+              <span className={styles.failed}>{formatCompact(failed)}</span>
+            )}
           </Link>
         ))}
       </LinkTabs>

@@ -1,5 +1,7 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
 import { rootRoute } from "#/app/root";
+import { readLogSearch } from "./logs/search";
+import { readSampleSearch } from "./samples/search";
 
 /** The frame of a run's pages: its heading and tabs. Their routes are its children. */
 export const runRoute = createRoute({
@@ -12,6 +14,26 @@ export const runOverviewRoute = createRoute({
   getParentRoute: () => runRoute,
   path: "/",
   component: lazyRouteComponent(() => import("./Overview"), "Overview"),
+});
+
+export const runSamplesRoute = createRoute({
+  getParentRoute: () => runRoute,
+  path: "/samples",
+  validateSearch: readSampleSearch,
+  component: lazyRouteComponent(() => import("./samples/Samples"), "Samples"),
+});
+
+export const runLogsRoute = createRoute({
+  getParentRoute: () => runRoute,
+  path: "/logs",
+  validateSearch: readLogSearch,
+  component: lazyRouteComponent(() => import("./logs/Logs"), "Logs"),
+});
+
+export const runFailuresRoute = createRoute({
+  getParentRoute: () => runRoute,
+  path: "/failures",
+  component: lazyRouteComponent(() => import("./failures/Failures"), "Failures"),
 });
 
 export const runConfigRoute = createRoute({

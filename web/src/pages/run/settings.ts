@@ -34,8 +34,11 @@ const LEFT_OUT = new Set([
   "name",
 ]);
 
+export const UNSET = "–";
+
 export function formatSetting(value: Setting): string {
-  if (value === null || value === undefined || value === "") return "–";
+  if (value === null || value === undefined || value === "") return UNSET;
+  if (typeof value === "object" && Object.keys(value).length === 0) return UNSET;
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 

@@ -4,12 +4,14 @@ import type { SearchChange } from "#/app/search";
 import { ColumnChooser } from "#/parts/ColumnChooser";
 import { type Filter, FilterBar } from "#/parts/FilterBar";
 import { words } from "#/words";
-import { COLUMN_IDS, type ColumnId, USUAL_COLUMNS } from "./columnIds";
+import { COLUMN_IDS, type ColumnId } from "./columnIds";
 import { FILTER_NAMES, type RunSearch } from "./search";
 
 type Props = {
   search: RunSearch;
   facets: RunFacets | undefined;
+  /** The columns that are shown. */
+  shown: readonly string[];
   onChange: (change: SearchChange<RunSearch>) => void;
 };
 
@@ -18,7 +20,7 @@ const NAMES: Partial<Record<(typeof FILTER_NAMES)[number], (value: string) => st
   kind: (value) => words.kind[value as keyof typeof words.kind] ?? value,
 };
 
-export function RunFilters({ search, facets, onChange }: Props) {
+export function RunFilters({ search, facets, shown, onChange }: Props) {
   const filters: Filter[] = FILTER_NAMES.filter(
     (name) => search[name] || (facets?.[name].length ?? 0) > 1,
   ).map((name) => ({
@@ -43,7 +45,7 @@ export function RunFilters({ search, facets, onChange }: Props) {
     >
       <ColumnChooser
         columns={COLUMN_IDS.map((id) => ({ id, title: words.runs.columns[id] }))}
-        shown={search.cols ?? USUAL_COLUMNS}
+        shown={shown}
         onChange={(cols) => onChange({ cols: cols as ColumnId[] | undefined })}
       />
     </FilterBar>

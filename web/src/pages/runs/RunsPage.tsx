@@ -12,7 +12,7 @@ import { Skeleton } from "#/design/Skeleton";
 import { findDomain } from "#/parts/Score";
 import { VirtualTable } from "#/parts/VirtualTable";
 import { plural, words } from "#/words";
-import { USUAL_COLUMNS } from "./columnIds";
+import { chooseColumns } from "./columnIds";
 import { buildColumns } from "./columns";
 import { NoRuns } from "./NoRuns";
 import { RunFilters } from "./RunFilters";
@@ -32,7 +32,7 @@ export function RunsPage() {
     runFacetsQuery(buildListQuery(changeSearch(search, { sort: undefined, ascending: undefined }))),
   );
   const selection = useSelection();
-  const shown: readonly string[] = search.cols ?? USUAL_COLUMNS;
+  const shown: readonly string[] = search.cols ?? chooseColumns(list.rows);
   const columns = buildColumns(findDomain(list.rows.map((run) => run.score))).filter(({ id }) =>
     shown.includes(id),
   );
@@ -50,7 +50,7 @@ export function RunsPage() {
           )
         }
       />
-      <RunFilters search={search} facets={facets.data} onChange={update} />
+      <RunFilters search={search} facets={facets.data} shown={shown} onChange={update} />
       {list.isLoading ? (
         <Skeleton lines={8} />
       ) : (

@@ -1,4 +1,6 @@
 /** The columns of the list of runs, and those that are shown unless the reader chooses. */
+import type { RunInfo } from "#/api/types";
+
 export const COLUMN_IDS = [
   "status",
   "name",
@@ -19,7 +21,7 @@ export const COLUMN_IDS = [
 
 export type ColumnId = (typeof COLUMN_IDS)[number];
 
-export const USUAL_COLUMNS: readonly ColumnId[] = [
+const USUAL_COLUMNS: readonly ColumnId[] = [
   "status",
   "name",
   "model",
@@ -32,3 +34,11 @@ export const USUAL_COLUMNS: readonly ColumnId[] = [
   "kind",
   "created",
 ];
+
+/** Without the columns that would be empty: folders on a disk have no owner, and most runs no agent. */
+export function chooseColumns(runs: readonly RunInfo[]): ColumnId[] {
+  const hasOwner = runs.some((run) => run.owner || run.team);
+  const hasAgent = runs.some((run) => run.agent);
+  const isEmpty: Partial<Record<ColumnId, boolean>> = { owner: !hasOwner, kind: !hasOwner, agent: !hasAgent };
+  return USUAL_COLUMNS.filter((id) => !isEmpty[id]);
+}

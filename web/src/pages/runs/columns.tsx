@@ -18,11 +18,11 @@ const text = words.runs.columns;
 
 /** All scores on one axis, so that their bars can be compared. */
 export const buildColumns = (domain: Domain): readonly RunColumn[] => [
-  { id: "status", title: text.status, width: 7.5, cell: (run) => <StatusMark status={run.status} /> },
+  { id: "status", title: text.status, width: 6.5, cell: (run) => <StatusMark status={run.status} /> },
   {
     id: "name",
     title: text.name,
-    width: 14,
+    width: 11,
     grow: 2,
     sort: "name",
     cell: (run) => <NameCell run={run} />,
@@ -38,16 +38,16 @@ export const buildColumns = (domain: Domain): readonly RunColumn[] => [
   {
     id: "model",
     title: text.model,
-    width: 8,
+    width: 7,
     grow: 1,
     sort: "model",
     cell: (run) => <span title={run.model}>{run.model}</span>,
   },
-  { id: "agent", title: text.agent, width: 6, cell: (run) => run.agent ?? <None /> },
+  { id: "agent", title: text.agent, width: 5.5, cell: (run) => run.agent ?? <None /> },
   {
     id: "score",
     title: text.score,
-    width: 11.5,
+    width: 11,
     sort: "score",
     cell: (run) => <Score score={run.score} domain={domain} />,
   },
@@ -62,13 +62,13 @@ export const buildColumns = (domain: Domain): readonly RunColumn[] => [
   {
     id: "progress",
     title: text.progress,
-    width: 7,
+    width: 5.5,
     cell: (run) => <ProgressBar progress={run.progress} status={run.status} />,
   },
   {
     id: "cost",
     title: text.cost,
-    width: 5,
+    width: 4.5,
     sort: "cost",
     isNumber: true,
     cell: (run) => <Money usd={run.cost_usd} />,
@@ -83,18 +83,18 @@ export const buildColumns = (domain: Domain): readonly RunColumn[] => [
   {
     id: "duration",
     title: text.duration,
-    width: 5,
+    width: 4.5,
     sort: "duration",
     isNumber: true,
     cell: (run) => <RunDuration run={run} />,
   },
-  { id: "owner", title: text.owner, width: 6, cell: (run) => run.team ?? run.owner },
-  { id: "kind", title: text.kind, width: 5.5, cell: (run) => <RunKind run={run} /> },
+  { id: "owner", title: text.owner, width: 5, cell: (run) => run.team ?? run.owner },
+  { id: "kind", title: text.kind, width: 5, cell: (run) => <RunKind run={run} /> },
   { id: "tags", title: text.tags, width: 8, cell: (run) => run.tags.join(", ") || <None /> },
   {
     id: "created",
     title: text.created,
-    width: 6.5,
+    width: 5.5,
     sort: "created",
     isNumber: true,
     cell: (run) => <When at={run.created_at} />,
