@@ -28,7 +28,7 @@ from proctor.api.rollout_list import (
     TaskPage,
     TaskQuery,
 )
-from proctor.api.rollout_view import EventQuery, EventWindow, RolloutDiff, RolloutView, SearchHit
+from proctor.api.rollout_view import EventQuery, EventWindow, RolloutDiff, RolloutView, SearchHit, SentCall
 from proctor.api.run_list import RunFacets, RunListQuery, RunPage, SuiteInfo
 from proctor.report import Summary
 from proctor.server.app import create_app
@@ -58,6 +58,7 @@ ANNOUNCED: dict[str, tuple[Any, Any]] = {
     "/runs/{run_id}/log": (LogQuery, LogPage),
     ROLLOUT: (None, RolloutView),
     f"{ROLLOUT}/events": (EventQuery, EventWindow),
+    f"{ROLLOUT}/calls/{{index}}": (None, SentCall),
     f"{ROLLOUT}/files/{{index}}": (None, FileChange),
     "/diff": (DiffQuery, RolloutDiff),
     "/suites": (None, list[SuiteInfo]),
