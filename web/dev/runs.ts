@@ -222,6 +222,8 @@ export function buildSummary(run: RunInfo): Summary {
     cleanup_errors: [],
     retried: 3,
     members: {},
+    reused_replies: {},
+    saved_usd: 0,
   } as Summary;
 }
 
@@ -244,6 +246,7 @@ export function buildDistribution(of: string): Distribution {
     p90: top,
     lowest: 0,
     highest: top,
+    complete: true,
   };
 }
 
