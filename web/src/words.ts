@@ -347,7 +347,7 @@ export const words = {
     openAll: (characters: string) => `Open all ${characters}`,
   },
   rollout: {
-    title: (task: string, number: number) => `${task} #${number}`,
+    title: (task: string, number: number) => `Task ${task}, rollout ${number}`,
     number: (number: number) => `rollout ${number}`,
     outline: "Outline",
     conversation: "Conversation",
@@ -361,7 +361,9 @@ export const words = {
       all === 0 ? "No matches" : `${at > 0 ? `${at} of ` : ""}${count(all, "match", "matches")}`,
     stepOf: "Step, of those shown",
     linkTo: "Link to this step",
+    asSent: "as sent",
     sentDiffers: "sent differently",
+    task: (task: string) => `Task ${task}`,
     noSteps: "Nothing was recorded",
     noStepsHint: "This rollout has no messages and no model calls.",
     allHidden: "All steps are hidden by the filter",

@@ -13,10 +13,12 @@ export function TextView({
   text,
   label,
   actions,
+  wrap = false,
 }: {
   text: string;
   label: string;
   actions?: React.ReactNode;
+  wrap?: boolean;
 }) {
   const rows = useMemo(() => splitRows(text), [text]);
   const [search, setSearch] = useState("");
@@ -60,6 +62,7 @@ export function TextView({
       <LineView
         handle={view}
         label={label}
+        wrap={wrap}
         count={rows.count}
         lineAt={(index) => {
           const row = rows.at(index);

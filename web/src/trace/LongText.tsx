@@ -71,7 +71,7 @@ function WholeText({ source, onClose }: { source: TextSource; onClose: () => voi
         <Loaded query={event} lines={12}>
           {(data) => {
             const text = source.pick(data)?.head ?? "";
-            return <TextView text={text} label={source.name} actions={<CopyButton text={text} />} />;
+            return <TextView text={text} wrap label={source.name} actions={<CopyButton text={text} />} />;
           }}
         </Loaded>
       </div>

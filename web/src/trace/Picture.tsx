@@ -10,12 +10,14 @@ import { words } from "#/words";
 import styles from "./Picture.module.css";
 
 const LARGE = 1_000_000;
+/** What browsers show as pictures and nothing else: an SVG is a document. */
+const SHOWN = /^image\/(png|jpeg|gif|webp|avif|bmp)$/;
 
 type Props = { address: RolloutAddress; event: number; image: ImagePart };
 
 export function Picture({ address, event, image }: Props) {
   const [isWanted, setWanted] = useState(image.size <= LARGE);
-  const [isBroken, setBroken] = useState(false);
+  const [isBroken, setBroken] = useState(!SHOWN.test(image.media_type));
   const kind = `${showControls(image.media_type) || words.image.unknown}, ${formatBytes(image.size)}`;
   if (image.url)
     return (
@@ -26,7 +28,7 @@ export function Picture({ address, event, image }: Props) {
   if (isBroken) return <p className={styles.note}>{words.image.unreadable(kind)}</p>;
   if (!isWanted)
     return (
-      <Button small onClick={() => setWanted(true)}>
+      <Button small className={styles.show} onClick={() => setWanted(true)}>
         {words.image.show(kind)}
       </Button>
     );

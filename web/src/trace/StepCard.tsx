@@ -40,9 +40,8 @@ export function StepCard(props: Props) {
     >
       <StepHead {...props} />
       {brief.call?.error && <p className={styles.error}>{showControls(brief.call.error)}</p>}
-      {isFolded || !content ? (
-        <p className={styles.preview}>{describe(brief)}</p>
-      ) : (
+      {!isFolded && !content && <p className={styles.preview}>{describe(brief)}</p>}
+      {!isFolded && content && (
         <StepBody address={address} brief={brief} content={content} shown={shown} isRaw={isRaw} />
       )}
     </article>
@@ -69,9 +68,10 @@ function StepHead({ brief, isFolded, onFold, link, sentLink }: Props) {
           {words.trace.failed}
         </Badge>
       )}
+      {isFolded && <p className={styles.preview}>{describe(brief)}</p>}
       <span className={styles.figures}>
         {brief.call && <CallFigures call={brief.call} />}
-        {brief.call?.altered && sentLink}
+        {brief.call && sentLink}
         {link}
       </span>
     </header>

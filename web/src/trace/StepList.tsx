@@ -110,9 +110,10 @@ function WindowedSteps(props: Props) {
   );
 }
 
-/** Its beginning is in the upper part of the box, where the reader looks. */
+/** All of it is in the box, or its beginning in the upper part, where the reader looks. */
 function isInSight(step: Element, box: Element): boolean {
   const { top, height } = box.getBoundingClientRect();
-  const at = step.getBoundingClientRect().top - top;
-  return at >= 0 && at < height / 2;
+  const place = step.getBoundingClientRect();
+  const at = place.top - top;
+  return at >= 0 && (at < height / 3 || place.bottom - top <= height);
 }

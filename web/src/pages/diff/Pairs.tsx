@@ -184,8 +184,9 @@ function usePairInSight(
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: they are the occasions, not inputs
   useEffect(() => {
-    show();
-    const frame = requestAnimationFrame(() => show());
+    let frame = requestAnimationFrame(() => {
+      frame = requestAnimationFrame(() => show()); // what is near has its true height by then
+    });
     return () => cancelAnimationFrame(frame);
   }, [pairs.current, isLoaded]);
 }

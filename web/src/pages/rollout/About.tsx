@@ -35,7 +35,6 @@ export function About({ view }: { view: RolloutView }) {
           ]}
         />
       </Part>
-      <Value title={text.answer} value={view.answer} />
       <Value title={text.info} value={view.info} />
       {Object.keys(view.columns).length > 0 && <Value title={text.columns} value={view.columns} />}
     </>
@@ -47,7 +46,7 @@ function describeUsage({ input_tokens = 0, cached_tokens = 0, output_tokens = 0 
   return words.rollout.details.usageText(formatCount(input_tokens), cached, formatCount(output_tokens));
 }
 
-function Value({ title, value }: { title: string; value: unknown }) {
+export function Value({ title, value }: { title: string; value: unknown }) {
   if (value === null || value === undefined || value === "") return null;
   const text = typeof value === "string" ? value : writeJson(value);
   return (

@@ -2,7 +2,7 @@
 import type { RolloutAddress } from "#/api/rollouts";
 import type { RolloutView } from "#/api/types";
 import { words } from "#/words";
-import { About } from "./About";
+import { About, Value } from "./About";
 import { Calls } from "./Calls";
 import { ChangedFiles } from "./ChangedFiles";
 import styles from "./Details.module.css";
@@ -21,6 +21,7 @@ export function Details({ address, view, onStep }: Props) {
     >
       <Errors view={view} />
       <Reward view={view} />
+      <Value title={words.rollout.details.answer} value={view.answer} />
       <Calls view={view} onStep={onStep} />
       <ChangedFiles address={address} files={view.files} />
       <About view={view} />

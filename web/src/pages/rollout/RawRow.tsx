@@ -22,6 +22,7 @@ export function RawRow({ address, onClose }: { address: RolloutAddress; onClose:
             <TextView
               text={indentJson(text) ?? text}
               label={words.rollout.rawRow}
+              wrap
               actions={
                 <>
                   <CopyButton text={text} />

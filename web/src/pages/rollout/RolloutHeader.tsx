@@ -37,7 +37,7 @@ export function RolloutHeader({ address, view }: Props) {
         title={
           <>
             <span className={styles.task} title={String(entry.task)}>
-              {showControls(String(entry.task))}
+              {showControls(words.rollout.task(String(entry.task)))}
             </span>
             <span className={styles.number}>{words.rollout.number(entry.number)}</span>
             <OutcomeBadge outcome={entry.outcome} />
@@ -53,7 +53,7 @@ export function RolloutHeader({ address, view }: Props) {
           <>
             <NeighbourButtons view={view} />
             <CompareMenu address={address} />
-            <Button small onClick={() => setRawOpen(true)}>
+            <Button small className={styles.wide} onClick={() => setRawOpen(true)}>
               {words.rollout.rawRow}
             </Button>
             <CopyButton text={() => location.href} label={words.copyLink} />

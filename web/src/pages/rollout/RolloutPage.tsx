@@ -42,20 +42,22 @@ function Rollout({ address, view }: { address: RolloutAddress; view: RolloutView
     <FullPage>
       <RolloutHeader address={address} view={view} />
       <TimingBar view={view} onStep={steps.select} />
-      <div className={styles.parts}>
-        <Segmented
-          label={words.rollout.parts.label}
-          options={PARTS.map((value) => ({ value, label: words.rollout.parts[value] }))}
-          value={part}
-          onChange={setPart}
-        />
+      <div className={styles.tools}>
+        <div className={styles.parts}>
+          <Segmented
+            label={words.rollout.parts.label}
+            options={PARTS.map((value) => ({ value, label: words.rollout.parts[value] }))}
+            value={part}
+            onChange={setPart}
+          />
+        </div>
+        <Toolbar steps={steps} />
       </div>
       <div className={styles.columns} data-part={part}>
         <div className={styles.outline}>
           <Outline events={view.events} steps={steps} onChoose={() => setPart("trace")} />
         </div>
         <div className={styles.trace}>
-          <Toolbar steps={steps} />
           <Trace address={address} view={view} steps={steps} />
         </div>
         <div className={styles.details}>

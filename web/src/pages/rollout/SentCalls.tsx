@@ -56,6 +56,7 @@ function SentText({ address, index }: { address: RolloutAddress; index: number }
             key={index}
             text={text}
             label={words.rollout.views.sent}
+            wrap
             actions={<CopyButton text={text} />}
           />
         );

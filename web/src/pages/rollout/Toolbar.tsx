@@ -22,6 +22,23 @@ export function Toolbar({ steps }: { steps: Steps }) {
         value={steps.view}
         onChange={steps.setView}
       />
+      {steps.view !== "sent" && <KindsAndFind steps={steps} />}
+      <div className={styles.place}>
+        <IconButton label={words.rollout.keys.previousStep} icon="arrowUp" onClick={() => steps.move(-1)} />
+        <span className={styles.count} title={words.rollout.stepOf}>
+          {steps.visible.length === 0 ? 0 : formatCount(steps.position + 1)} /{" "}
+          {formatCount(steps.visible.length)}
+        </span>
+        <IconButton label={words.rollout.keys.nextStep} icon="arrowDown" onClick={() => steps.move(1)} />
+      </div>
+    </div>
+  );
+}
+
+/** A call as it was sent has all of it, and a search of its own. */
+function KindsAndFind({ steps }: { steps: Steps }) {
+  return (
+    <>
       <div className={styles.kinds} role="group" aria-label={words.rollout.show}>
         {SHOWN_KINDS.map((kind) => (
           <Checkbox
@@ -34,15 +51,7 @@ export function Toolbar({ steps }: { steps: Steps }) {
         ))}
       </div>
       <FindField steps={steps} />
-      <div className={styles.place}>
-        <IconButton label={words.rollout.keys.previousStep} icon="arrowUp" onClick={() => steps.move(-1)} />
-        <span className={styles.count} title={words.rollout.stepOf}>
-          {steps.visible.length === 0 ? 0 : formatCount(steps.position + 1)} /{" "}
-          {formatCount(steps.visible.length)}
-        </span>
-        <IconButton label={words.rollout.keys.nextStep} icon="arrowDown" onClick={() => steps.move(1)} />
-      </div>
-    </div>
+    </>
   );
 }
 

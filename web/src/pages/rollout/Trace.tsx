@@ -2,7 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 import type { RolloutAddress } from "#/api/rollouts";
-import type { RolloutView } from "#/api/types";
+import type { EventBrief, RolloutView } from "#/api/types";
 import { Button } from "#/design/Button";
 import { EmptyState } from "#/design/EmptyState";
 import { useHighlight } from "#/trace/highlightMatches";
@@ -79,7 +79,7 @@ function StepsOfTrace({ address, view, steps }: Props) {
               onFold={() => steps.toggleFold(index)}
               onSelect={() => steps.select(index)}
               link={<StepLink index={index} />}
-              sentLink={<SentLink index={index} />}
+              sentLink={<SentLink brief={brief} />}
             />
           );
         }}
@@ -96,8 +96,9 @@ function useStepInSight(steps: Steps, list: React.RefObject<StepListHandle | nul
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: they are the occasions, not inputs
   useEffect(() => {
-    show();
-    const frame = requestAnimationFrame(() => show());
+    let frame = requestAnimationFrame(() => {
+      frame = requestAnimationFrame(() => show()); // what is near has its true height by then
+    });
     return () => cancelAnimationFrame(frame);
   }, [linked, isLoaded]);
 }
@@ -119,17 +120,20 @@ function StepLink({ index }: { index: number }) {
   );
 }
 
-function SentLink({ index }: { index: number }) {
+/** A judge is always sent messages of its own; that the evaluated model was is worth a word. */
+function SentLink({ brief }: { brief: EventBrief }) {
+  const isOther = brief.type === "message" && (brief.call?.altered ?? false);
   return (
     <Link
       to="."
       search={(before) => ({ ...before, view: "sent" as const })}
-      hash={`m${index}`}
+      hash={`m${brief.index}`}
       replace
       resetScroll={false}
       hashScrollIntoView={false}
+      className={isOther ? styles.differs : styles.link}
     >
-      {words.rollout.sentDiffers}
+      {isOther ? words.rollout.sentDiffers : words.rollout.asSent}
     </Link>
   );
 }
