@@ -9,21 +9,23 @@ import base64
 import json
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from proctor import JudgeRubric, Rubric, SingleTurnEnv
 from proctor.evaluation.execute import Result
 from proctor.models.scripted import Scripted, Step
 from proctor.reading.entries import task_key
 from proctor.task import TaskId
-from tests.web.hostile_content import HOSTILE_TEXTS, LONE_SURROGATE_LINE
+from tests.web.hostile_content import HOSTILE_TEXTS, LONE_SURROGATE_LINE, long_line
 from tests.web.played_runs import equal, play, play_hostile, play_shop, play_sums
 
 Fields = dict[str, Any]
 
-FORMULA = "## Steps\n\n1. Add: \\(40 + 2\\)\n2. It costs $5.00.\n\n```python\nprint(40 + 2)\n```\n\n$$x^2 = 4$$"
+FORMULA = (
+    "## Steps\n\n1. Add: \\(40 + 2\\)\n2. It costs $5.00.\n\n```python\nprint(40 + 2)\n```\n\n$$x^2 = 4$$"
+)
 WORKSHOP = """
 from proctor import Environment
 
@@ -65,10 +67,26 @@ def play_traces(folder: Path) -> dict[str, str]:
         "many events": address(write_variant(sums, folder / "evals/many--long", add_many_events), 0, 0),
         "large": address(write_variant(sums, folder / "evals/large--long", add_large_texts), 0, 0),
         "long text": address(write_variant(sums, folder / "evals/long--long", add_long_text), 0, 0),
+        "one line": address(write_variant(sums, folder / "evals/line--long", add_long_line), 0, 0),
         "foreign": address(write_variant(sums, folder / "evals/foreign--long", keep_little), 0, 0),
     }
     kinds = enumerate(HOSTILE_TEXTS)
+    found["lone surrogate"] = address(hostile, "lone surrogate", 0)
     return found | {f"hostile {kind}": address(hostile, number, 0) for number, kind in kinds}
+
+
+class TraceSite(NamedTuple):
+    """Pages that show these rollouts, whatever store they are in."""
+
+    url: str
+    rollouts: Mapping[str, str]
+
+    def path(self, name: str) -> str:
+        run, key, number = self.rollouts[name].split("/")
+        return f"/runs/{run}/t/{key}/{number}"
+
+    def diff(self, a: str, b: str) -> str:
+        return f"/diff?a={self.rollouts[a]}&b={self.rollouts[b]}"
 
 
 def address(folder: Path, task: TaskId, number: int) -> str:
@@ -198,7 +216,10 @@ def add_large_texts(row: Fields) -> Fields:
     size = LARGE_BYTES // 200
     paragraph = "A **long** paragraph with `code`, a [link](https://example.com) and some words more. "
     messages = [
-        {"role": "assistant" if turn % 2 == 0 else "user", "content": fill(f"# Part {turn}\n\n", paragraph, size)}
+        {
+            "role": "assistant" if turn % 2 == 0 else "user",
+            "content": fill(f"# Part {turn}\n\n", paragraph, size),
+        }
         for turn in range(200)
     ]
     return row | {"completion": messages, "model_calls": []}
@@ -213,6 +234,10 @@ def add_long_text(row: Fields) -> Fields:
     """One text beyond what a page draws at once, with its end worth seeing."""
     lines = "".join(f"line {number} of the long text\n" for number in range(LONG_TEXT // 24))
     return row | {"completion": [{"role": "assistant", "content": lines + "THE END"}], "model_calls": []}
+
+
+def add_long_line(row: Fields) -> Fields:
+    return row | {"completion": [{"role": "assistant", "content": long_line() + "END"}], "model_calls": []}
 
 
 def keep_little(row: Fields) -> Fields:

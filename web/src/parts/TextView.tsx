@@ -6,8 +6,11 @@ import { TextField } from "#/design/TextField";
 import { words } from "#/words";
 import { showControls } from "./ansiText";
 import { LineView, type LineViewHandle, Marked } from "./LineView";
-import { findRows, splitRows } from "./lines";
+import { findRows, LONGEST_ROW, splitRows } from "./lines";
 import styles from "./TextView.module.css";
+
+/** A row that wraps stays about as high as a few lines, so that the list knows where its end is. */
+const WRAPPED_ROW = 500;
 
 export function TextView({
   text,
@@ -20,7 +23,7 @@ export function TextView({
   actions?: React.ReactNode;
   wrap?: boolean;
 }) {
-  const rows = useMemo(() => splitRows(text), [text]);
+  const rows = useMemo(() => splitRows(text, wrap ? WRAPPED_ROW : LONGEST_ROW), [text, wrap]);
   const [search, setSearch] = useState("");
   const wanted = useDeferredValue(search);
   const found = useMemo(() => findRows(rows, wanted), [rows, wanted]);
