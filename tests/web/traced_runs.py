@@ -95,7 +95,7 @@ def address(folder: Path, task: TaskId, number: int) -> str:
 
 def first_address(folder: Path) -> str:
     """Of a run whose tasks have names that the environment chose."""
-    row = json.loads((folder / "results.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    row = json.loads((folder / "results.jsonl").read_text(encoding="utf-8").partition("\n")[0])
     return address(folder, row["example_id"], row["rollout"])
 
 
@@ -164,7 +164,7 @@ def write_variant(source: Path, folder: Path, change: Callable[[Fields], Fields]
     target = folder / f"{folder.name.partition('-')[0]}-{source.name}"
     target.mkdir(parents=True)
     (target / "metadata.json").write_bytes((source / "metadata.json").read_bytes())
-    first = (source / "results.jsonl").read_text(encoding="utf-8").splitlines()[0]
+    first = (source / "results.jsonl").read_text(encoding="utf-8").partition("\n")[0]
     row = change(json.loads(first) | {"example_id": 0, "rollout": 0})
     (target / "results.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     return target
@@ -172,7 +172,7 @@ def write_variant(source: Path, folder: Path, change: Callable[[Fields], Fields]
 
 def add_row(folder: Path, change: Callable[[Fields], Fields]) -> None:
     file = folder / "results.jsonl"
-    lines = file.read_text(encoding="utf-8").splitlines()
+    lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
     file.write_text("\n".join([*lines, json.dumps(change(json.loads(lines[0])))]) + "\n", encoding="utf-8")
 
 

@@ -25,6 +25,8 @@ type Props = {
   label: string;
   /** Wrapped lines are measured as they appear; unwrapped ones scroll sideways together. */
   wrap?: boolean;
+  /** How many lines of the screen a wrapped line may take, before it is measured. */
+  linesOf?: (index: number) => number;
   /** Called with the visible lines, to load more at either end. */
   onRange?: (first: number, last: number) => void;
   handle?: Ref<LineViewHandle>;
@@ -35,12 +37,21 @@ type Props = {
 const LINE_HEIGHT = 20;
 const AT_END = 40;
 
-export function LineView({ count, lineAt, label, wrap = false, onRange, handle, follow = false }: Props) {
+export function LineView({
+  count,
+  lineAt,
+  label,
+  wrap = false,
+  linesOf,
+  onRange,
+  handle,
+  follow = false,
+}: Props) {
   const box = useRef<HTMLDivElement>(null);
   const lines = useVirtualizer({
     count,
     getScrollElement: () => box.current,
-    estimateSize: () => LINE_HEIGHT,
+    estimateSize: (index) => LINE_HEIGHT * Math.max(1, linesOf?.(index) ?? 1),
     overscan: 30,
   });
   const visible = lines.getVirtualItems();

@@ -6,11 +6,11 @@ import { TextField } from "#/design/TextField";
 import { words } from "#/words";
 import { showControls } from "./ansiText";
 import { LineView, type LineViewHandle, Marked } from "./LineView";
-import { findRows, LONGEST_ROW, splitRows } from "./lines";
+import { findRows, splitRows } from "./lines";
 import styles from "./TextView.module.css";
 
-/** A row that wraps stays about as high as a few lines, so that the list knows where its end is. */
-const WRAPPED_ROW = 500;
+/** About so many characters fit before a line wraps. */
+const WRAP_WIDTH = 100;
 
 export function TextView({
   text,
@@ -23,7 +23,7 @@ export function TextView({
   actions?: React.ReactNode;
   wrap?: boolean;
 }) {
-  const rows = useMemo(() => splitRows(text, wrap ? WRAPPED_ROW : LONGEST_ROW), [text, wrap]);
+  const rows = useMemo(() => splitRows(text), [text]);
   const [search, setSearch] = useState("");
   const wanted = useDeferredValue(search);
   const found = useMemo(() => findRows(rows, wanted), [rows, wanted]);
@@ -66,6 +66,7 @@ export function TextView({
         handle={view}
         label={label}
         wrap={wrap}
+        linesOf={(index) => (wrap ? Math.ceil(rows.at(index).text.length / WRAP_WIDTH) : 1)}
         count={rows.count}
         lineAt={(index) => {
           const row = rows.at(index);
