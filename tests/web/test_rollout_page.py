@@ -216,6 +216,20 @@ def test_a_line_of_ten_megabytes_has_its_head_and_tail_and_opens_whole(
     assert page.evaluate("() => document.querySelectorAll('*').length") < MOST_NODES
 
 
+def test_a_page_of_ten_megabytes_stays_small_and_shows_more_on_request(
+    traces: TraceSite, open_trace: OpenTrace
+) -> None:
+    page, _ = open_trace(traces.path("large") + "#m150")
+
+    expect(step(page, 150)).to_be_in_viewport()
+    expect(step(page, 150).get_by_role("heading", name="Part 148")).to_be_visible()
+    assert page.evaluate("() => document.querySelectorAll('*').length") < MOST_NODES
+    page.keyboard.press("j")
+    expect(step(page, 151).get_by_role("heading", name="Part 149")).to_be_in_viewport()
+    step(page, 151).get_by_role("button", name="Show all 50,000").click()
+    expect(step(page, 151).get_by_role("button", name="Show all 50,000")).to_have_count(0)
+
+
 def test_a_link_into_ten_thousand_events_lands_on_its_step(traces: TraceSite, open_trace: OpenTrace) -> None:
     page, _ = open_trace(traces.path("many events") + "#m6500")
 

@@ -345,6 +345,7 @@ export const words = {
     noResult: "No result was recorded.",
     omitted: (characters: string) => `${characters} characters are not shown here.`,
     openAll: (characters: string) => `Open all ${characters}`,
+    showAll: (characters: string) => `Show all ${characters}`,
   },
   rollout: {
     title: (task: string, number: number) => `Task ${task}, rollout ${number}`,

@@ -7,6 +7,8 @@ import type { RolloutDiff, RolloutView, SearchHit } from "./types";
 export type RolloutAddress = { runId: string; taskKey: string; number: number };
 
 export const EVENTS_PER_WINDOW = 20;
+/** Of one text, until the reader wants more: so a page stays small whatever its steps say. */
+const SHOWN_CHARACTERS = 8_000;
 const MOST_CHARACTERS = 100_000_000;
 const MOST_MATCHES = 10_000;
 /** A trace may be large: what nobody looks at any more is let go soon. */
@@ -54,7 +56,11 @@ export const eventWindowQuery = (address: RolloutAddress, window: number) =>
   queryOptions({
     queryKey: [...keyOf(address), "events", window],
     queryFn: ({ signal }) =>
-      readEvents(address, { first: window * EVENTS_PER_WINDOW, count: EVENTS_PER_WINDOW }, signal),
+      readEvents(
+        address,
+        { first: window * EVENTS_PER_WINDOW, count: EVENTS_PER_WINDOW, most_characters: SHOWN_CHARACTERS },
+        signal,
+      ),
     ...STABLE,
   });
 
@@ -120,6 +126,7 @@ export const siblingsQuery = ({ runId, taskKey }: RolloutAddress) =>
       );
       return page.items;
     },
+    gcTime: KEPT_MS,
     meta: { live: false },
   });
 

@@ -28,28 +28,33 @@ export type TextSource = {
   pick: (event: EventContent) => CutText | null | undefined;
 };
 
-const HEAD = 8_000;
-const TAIL = 2_000;
+/** A longer text is not drawn as a whole, but opens in a view of its own. */
+const LONGEST_DRAWN = 50_000;
 
 export function LongText({ text, look, source }: { text: CutText; look: TextLook; source: TextSource }) {
   const [isOpen, setOpen] = useState(false);
   if (text.omitted === 0) return <Text text={text.head} look={look} />;
-  const head = text.head.slice(0, HEAD);
-  const tail = text.tail.slice(-TAIL);
   const all = text.head.length + text.omitted + text.tail.length;
+  const isDrawn = all <= LONGEST_DRAWN;
+  if (isDrawn && isOpen) return <AllOfText source={source} look={look} />;
   return (
     <div className={styles.long}>
-      <Text text={head} look={look === "prose" ? "raw" : look} />
+      <Text text={text.head} look={isDrawn || look !== "prose" ? look : "raw"} />
       <div className={styles.cut}>
-        {words.trace.omitted(formatCount(all - head.length - tail.length))}
+        {words.trace.omitted(formatCount(isDrawn ? all - text.head.length : text.omitted))}
         <Button small onClick={() => setOpen(true)}>
-          {words.trace.openAll(formatCount(all))}
+          {isDrawn ? words.trace.showAll(formatCount(all)) : words.trace.openAll(formatCount(all))}
         </Button>
       </div>
-      <Text text={tail} look={look === "prose" ? "raw" : look} />
+      {!isDrawn && <Text text={text.tail} look={look === "prose" ? "raw" : look} />}
       {isOpen && <WholeText source={source} onClose={() => setOpen(false)} />}
     </div>
   );
+}
+
+function AllOfText({ source, look }: { source: TextSource; look: TextLook }) {
+  const event = useQuery(wholeEventQuery(source.address, source.event));
+  return <Loaded query={event}>{(data) => <Text text={source.pick(data)?.head ?? ""} look={look} />}</Loaded>;
 }
 
 function Text({ text, look }: { text: string; look: TextLook }) {

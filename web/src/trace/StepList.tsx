@@ -28,7 +28,7 @@ type Props = {
   isWide?: boolean;
 };
 
-const NEAR = 3;
+const NEAR = 2;
 const GAP = 12;
 
 export function StepList(props: Props) {

@@ -61,7 +61,7 @@ export const needsWindows = (events: readonly EventBrief[]): boolean =>
 const LINE_CHARACTERS = 90;
 const LINE_HEIGHT = 21;
 const HEADER_HEIGHT = 64;
-const TALLEST = 4_000;
+const TALLEST = 2_400;
 
 /** In pixels, before it was measured. */
 export function estimateHeight(event: EventBrief): number {
