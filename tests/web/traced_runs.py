@@ -18,7 +18,7 @@ from proctor.evaluation.execute import Result
 from proctor.models.scripted import Scripted, Step
 from proctor.reading.entries import task_key
 from proctor.task import TaskId
-from tests.web.hostile_content import HOSTILE_TEXTS, LONE_SURROGATE_LINE, long_line
+from tests.web.hostile_content import HOSTILE_TEXTS, long_line
 from tests.web.played_runs import equal, play, play_hostile, play_shop, play_sums
 
 Fields = dict[str, Any]
@@ -54,7 +54,6 @@ def play_traces(folder: Path) -> dict[str, str]:
     sums = play_sums(folder).folder
     shop = play_shop(folder).folder
     hostile = play_hostile(folder).folder
-    add_row(hostile, add_surrogate)
     found = {
         "right": address(sums, 4, 0),
         "wrong": address(sums, 4, 2),
@@ -71,7 +70,6 @@ def play_traces(folder: Path) -> dict[str, str]:
         "foreign": address(write_variant(sums, folder / "evals/foreign--long", keep_little), 0, 0),
     }
     kinds = enumerate(HOSTILE_TEXTS)
-    found["lone surrogate"] = address(hostile, "lone surrogate", 0)
     return found | {f"hostile {kind}": address(hostile, number, 0) for number, kind in kinds}
 
 
@@ -168,17 +166,6 @@ def write_variant(source: Path, folder: Path, change: Callable[[Fields], Fields]
     row = change(json.loads(first) | {"example_id": 0, "rollout": 0})
     (target / "results.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     return target
-
-
-def add_row(folder: Path, change: Callable[[Fields], Fields]) -> None:
-    file = folder / "results.jsonl"
-    lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
-    file.write_text("\n".join([*lines, json.dumps(change(json.loads(lines[0])))]) + "\n", encoding="utf-8")
-
-
-def add_surrogate(row: Fields) -> Fields:
-    message = json.loads(LONE_SURROGATE_LINE)
-    return row | {"example_id": "lone surrogate", "completion": [message], "model_calls": []}
 
 
 def add_many_events(row: Fields) -> Fields:

@@ -161,6 +161,7 @@ export function buildFacets(runs: readonly RunInfo[]): RunFacets {
     status: count((run) => run.status),
     kind: count((run) => run.kind),
     environment: count((run) => run.environment),
+    version: count((run) => run.version),
     model: count((run) => run.model),
     agent: count((run) => run.agent),
     owner: count((run) => run.owner),
@@ -223,8 +224,8 @@ export function buildSummary(run: RunInfo): Summary {
     retried: 3,
     members: {},
     reused_replies: {},
-    saved_usd: 0,
-  } as Summary;
+    saved_usd: null,
+  };
 }
 
 export function buildDistribution(of: string): Distribution {
@@ -244,9 +245,9 @@ export function buildDistribution(of: string): Distribution {
     mean: top * 0.6,
     median: top * 0.7,
     p90: top,
+    complete: true,
     lowest: 0,
     highest: top,
-    complete: true,
   };
 }
 
