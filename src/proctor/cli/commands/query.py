@@ -1,0 +1,168 @@
+"""`proctor query`: SQL over any number of runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from proctor.cli.commands.export import report_faults
+from proctor.cli.commands.shared_options import dir_option, json_option, limit_option
+from proctor.cli.options import complete_parameter
+from proctor.cli.views.escape import echo
+from proctor.errors import ConfigError
+
+if TYPE_CHECKING:
+    from proctor.store.query import Answer
+
+SHOWN_ROWS = 100
+
+
+@click.command("query")
+@click.argument("sql", metavar="SQL")
+@click.argument("run", metavar="[RUN]…", nargs=-1, shell_complete=complete_parameter)
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@limit_option(SHOWN_ROWS)
+@dir_option
+@json_option
+def query_command(
+    sql: str, run: tuple[str, ...], as_csv: bool, most: int, dirs: tuple[str, ...], as_json: bool
+) -> None:
+    """Ask runs a question in SQL. The table `rollouts` has one row per rollout, with the columns of `eval
+    export`; the table `runs` has one row per run.
+
+    A RUN is named by its id or the beginning of it, its folder, a folder that holds runs, 'latest', its whole
+    id on the server, or a file that `eval export` wrote. Without any, all runs that `proctor jobs` lists are
+    read. Needs the extra `query`. --csv and --json print every row; a table shows the first ones.
+
+    \b
+    proctor query "select model, avg(reward) from rollouts group by model" results
+    proctor query "select example_id, stddev(reward) s from rollouts group by all order by s desc" latest
+    proctor query "select * from rollouts where outcome = 'model_error'" 1a2b 3c4d --csv
+    proctor query "select run_id, status from runs" --json
+    """
+    from proctor.store.query import import_duckdb, open_answer
+
+    if as_csv and as_json:
+        raise ConfigError("--json and --csv are two formats; give one of them.")
+    import_duckdb()
+    with ExitStack() as stack:
+        folders, exports = locate_runs(run, dirs, stack)
+        with open_answer(sql, folders, exports) as answer:
+            show_answer(answer, as_csv, as_json, most)
+            report_faults(answer.faults, Path("the results"))
+
+
+def locate_runs(words: Sequence[str], dirs: Sequence[str], stack: ExitStack) -> tuple[list[Path], list[Path]]:
+    """The folders of runs, and the exported files, that the words name; each once."""
+    from proctor.cli.commands.hosted_export import download_run
+    from proctor.client.runs import is_run_id
+    from proctor.store.index import (
+        expand_path,
+        find_run,
+        is_run_folder,
+        list_runs_below,
+        run_folders,
+        search_folders,
+    )
+    from proctor.store.query import is_export
+
+    if not words:
+        return leave_out_damaged(run_folders(search_folders(dirs))), []
+    folders: list[Path] = []
+    exports: list[Path] = []
+    for word in words:
+        path = expand_path(word)
+        if is_export(path):
+            exports.append(path)
+        elif path.is_dir() and not is_run_folder(path):
+            found = sorted(list_runs_below(path))
+            if not found:
+                raise ConfigError(f"No runs in {word}; name the folder of a run, or one that holds runs.")
+            folders += leave_out_damaged(found)
+        elif is_run_id(word):
+            folders.append(stack.enter_context(download_run(word)))
+        else:
+            folders.append(find_run(word, search_folders(dirs)))
+    distinct = {folder.resolve(): folder for folder in folders}
+    return list(distinct.values()), list(dict.fromkeys(exports))
+
+
+def leave_out_damaged(folders: Sequence[Path]) -> list[Path]:
+    """Those of many runs that can be read; how many cannot is said on stderr."""
+    from proctor.store.folder import RESULTS
+    from proctor.store.index import DAMAGED, read_run
+
+    whole = [
+        folder for folder in folders if read_run(folder).status != DAMAGED and (folder / RESULTS).is_file()
+    ]
+    if count := len(folders) - len(whole):
+        echo(f"Left out {count:,} damaged {'run' if count == 1 else 'runs'}; see `proctor jobs`.", err=True)
+    return whole
+
+
+def show_answer(answer: Answer, as_csv: bool, as_json: bool, most: int) -> None:
+    from proctor.cli.views.page import TableColumn, print_table
+    from proctor.cli.views.stdout import write_stdout
+
+    if as_json:
+        write_stdout(encode_objects(answer))
+    elif as_csv:
+        write_stdout(encode_csv(answer))
+    else:
+        rows = list(take(answer.rows, most))
+        numbers = [is_numeric(values) for values in zip(*rows, strict=True)]
+        columns = [
+            TableColumn(name, right=right, may_shrink=not right)
+            for name, right in zip(answer.columns, numbers, strict=bool(rows))
+        ]
+        print_table(columns, [list(map(format_value, row)) for row in rows], nothing="No rows.")
+        if most >= 0 and len(rows) == most and next(answer.rows, None) is not None:
+            echo(
+                f"Only the first {most:,} rows are shown; -n -1 shows all, --csv and --json print all.",
+                err=True,
+            )
+
+
+def take(rows: Iterable[tuple[Any, ...]], most: int) -> Iterator[tuple[Any, ...]]:
+    from itertools import islice
+
+    return islice(rows, most if most >= 0 else None)
+
+
+def is_numeric(values: Sequence[Any]) -> bool:
+    return all(value is None or (isinstance(value, (int, float)) and value is not True) for value in values)
+
+
+def format_value(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
+
+
+def encode_csv(answer: Answer) -> Iterator[bytes]:
+    def line(values: Iterable[Any]) -> bytes:
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n").writerow(values)
+        return text.getvalue().encode()
+
+    yield line(answer.columns)
+    yield from (line(row) for row in answer.rows)
+
+
+def encode_objects(answer: Answer) -> Iterator[bytes]:
+    """One JSON array, an object on each line, written as rows are fetched."""
+    from proctor.cli.views.stdout import encode_json
+
+    mark = b"["
+    for row in answer.rows:
+        yield mark + b"\n" + encode_json(dict(zip(answer.columns, row, strict=True)))
+        mark = b","
+    yield b"[]\n" if mark == b"[" else b"\n]\n"
