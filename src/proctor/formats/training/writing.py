@@ -28,8 +28,6 @@ FORMATS = ("messages", "preferences")
 SCORED = "scored"
 """Played to its end and scored; what was cut short may be a bad example, but not a good one."""
 
-_decode_row = msgspec.json.Decoder(StoredRow).decode
-
 
 class TrainingOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Which rollouts are written."""
@@ -87,9 +85,6 @@ class RunSource(msgspec.Struct, frozen=True):
     plays: StoredPlays
     run_id: str
 
-    def read(self, key: RolloutKey) -> StoredRow:
-        return _decode_row(self.plays.read_raw(key))
-
     def tools(self, row: StoredRow) -> dict[str, Any]:
         """What the model was offered, if anything, under the name that trainers know."""
         offered = msgspec.convert(row.tool_defs, list[ToolSpec]) if row.tool_defs else self.plays.tools
@@ -103,7 +98,7 @@ def build_conversations(
     for key, line in source.plays.lines.items():
         if line.outcome != SCORED or line.reward is None or line.reward < least:
             continue
-        row = source.read(key)
+        row = source.plays.read_row(key)
         yield {
             "messages": encode_messages([*row.prompt, *row.completion]),
             **source.tools(row),
@@ -124,7 +119,7 @@ def build_pairs(
             by_task.setdefault(key[0], []).append((line.reward, key))
     for rated in by_task.values():
         for better, worse in choose_pairs(source, rated, options):
-            chosen, rejected = source.read(better), source.read(worse)
+            chosen, rejected = source.plays.read_row(better), source.plays.read_row(worse)
             if encode_messages(chosen.prompt) != encode_messages(rejected.prompt):
                 counts.other_prompts += 1
                 continue
