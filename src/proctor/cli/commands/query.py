@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.commands.export import report_faults
+from proctor.cli.commands.located_runs import locate_runs
 from proctor.cli.commands.shared_options import dir_option, json_option, limit_option
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo
@@ -56,54 +57,6 @@ def query_command(
         with open_answer(sql, folders, exports) as answer:
             show_answer(answer, as_csv, as_json, most)
             report_faults(answer.faults, Path("the results"))
-
-
-def locate_runs(words: Sequence[str], dirs: Sequence[str], stack: ExitStack) -> tuple[list[Path], list[Path]]:
-    """The folders of runs, and the exported files, that the words name; each once."""
-    from proctor.cli.commands.hosted_export import download_run
-    from proctor.client.runs import is_run_id
-    from proctor.store.index import (
-        expand_path,
-        find_run,
-        is_run_folder,
-        list_runs_below,
-        run_folders,
-        search_folders,
-    )
-    from proctor.store.query import is_export
-
-    if not words:
-        return leave_out_damaged(run_folders(search_folders(dirs))), []
-    folders: list[Path] = []
-    exports: list[Path] = []
-    for word in words:
-        path = expand_path(word)
-        if is_export(path):
-            exports.append(path)
-        elif path.is_dir() and not is_run_folder(path):
-            found = sorted(list_runs_below(path))
-            if not found:
-                raise ConfigError(f"No runs in {word}; name the folder of a run, or one that holds runs.")
-            folders += leave_out_damaged(found)
-        elif is_run_id(word):
-            folders.append(stack.enter_context(download_run(word)))
-        else:
-            folders.append(find_run(word, search_folders(dirs)))
-    distinct = {folder.resolve(): folder for folder in folders}
-    return list(distinct.values()), list(dict.fromkeys(exports))
-
-
-def leave_out_damaged(folders: Sequence[Path]) -> list[Path]:
-    """Those of many runs that can be read; how many cannot is said on stderr."""
-    from proctor.store.folder import RESULTS
-    from proctor.store.index import DAMAGED, read_run
-
-    whole = [
-        folder for folder in folders if read_run(folder).status != DAMAGED and (folder / RESULTS).is_file()
-    ]
-    if count := len(folders) - len(whole):
-        echo(f"Left out {count:,} damaged {'run' if count == 1 else 'runs'}; see `proctor jobs`.", err=True)
-    return whole
 
 
 def show_answer(answer: Answer, as_csv: bool, as_json: bool, most: int) -> None:
