@@ -1,4 +1,4 @@
-"""`proctor eval label` and `proctor eval agreement`: people score rollouts, and judges are measured by them."""
+"""`proctor eval label` and `proctor eval agreement`: people score rollouts; judges are measured by them."""
 
 from __future__ import annotations
 
