@@ -69,7 +69,7 @@ def test_labelling_continues_where_it_stopped(folder: Path) -> None:
     first = label(folder, "1\n0 too short\nq\n")
     second = label(folder, "s\n", "-n", "20")
 
-    assert "2 labels saved" in first.err
+    assert "2 labels of run 1a2b saved; 9 left" in first.err
     assert not set(questions(first.out)[:2]) & set(questions(second.out))
     assert "2 of 11 labelled" in second.err
     given = list(read_labels(folder).of("ann").values())

@@ -76,7 +76,7 @@ def test_several_runs_are_one_frame_with_the_columns_of_all(runs: Path) -> None:
 def test_every_library_has_the_same_columns_and_types_also_for_a_run_without_rows(tmp_path: Path) -> None:
     empty = write_run(tmp_path / "empty", [])
 
-    arrow, frame, pandas = (load_frame(empty, library) for library in ("arrow", "polars", "pandas"))  # type: ignore[arg-type]
+    arrow, frame, pandas = (load_frame(empty, library) for library in ("arrow", "polars", "pandas"))
 
     assert arrow.column_names == frame.columns == list(pandas.columns)
     assert arrow.schema.field("reward").type == pyarrow.float64()

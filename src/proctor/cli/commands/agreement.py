@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,21 +48,30 @@ def agreement_command(
     from proctor.cli.views.agreement import agreement_lines
     from proctor.cli.views.page import print_lines
     from proctor.cli.views.stdout import print_json
-    from proctor.store.index import find_run, search_folders
 
     if not 0.5 <= level < 1:
         raise ConfigError(f"--level lies between 0.5 and 1, such as 0.95; got {level:g}.")
-    where = search_folders(dirs)
-    folder = find_run(run, where)
-    source = folder if labelled is None else find_run(labelled, where)
     try:
-        report = examine_run(folder, source, metric, level)
+        with ExitStack() as stack:
+            folder = open_run_with_labels(run, dirs, stack)
+            source = folder if labelled is None else open_run_with_labels(labelled, dirs, stack)
+            report = examine_run(folder, source, metric, level)
     except StoreError as error:
         raise ConfigError(str(error)) from error
     if as_json:
         print_json(report)
     else:
         print_lines(agreement_lines(report))
+
+
+def open_run_with_labels(word: str, dirs: tuple[str, ...], stack: ExitStack) -> Path:
+    from proctor.cli.commands.labelled_runs import download_labelled_run
+    from proctor.client.runs import is_run_id
+    from proctor.store.index import find_run, search_folders
+
+    if is_run_id(word):
+        return stack.enter_context(download_labelled_run(word))
+    return find_run(word, search_folders(dirs))
 
 
 def examine_run(folder: Path, source: Path, metric: str | None, level: float) -> JudgeReport:

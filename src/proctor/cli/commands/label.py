@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import getpass
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from proctor.errors import ConfigError, StoreError
 from proctor.rollout import is_score
 
 if TYPE_CHECKING:
+    from proctor.cli.commands.labelled_runs import LabelledRun
     from proctor.rollout import RolloutKey
     from proctor.store.labels import Label
     from proctor.store.recorded import StoredPlays
@@ -29,7 +29,7 @@ HELP = "a score, with a note after it if you like · s skip · b back · q quit"
 
 @click.command("label", short_help="Give human scores to a run's rollouts.")
 @run_argument
-@click.option("--as", "person", metavar="NAME", help="Who labels. [default: your login name]")
+@click.option("--as", "person", metavar="NAME", help="Who labels a run here. [default: your login name]")
 @click.option(
     "--scores",
     "offered",
@@ -63,6 +63,7 @@ def label_command(
 
     Rollouts come in a random order that is the same for everybody, without the model, the judge's score or
     anybody's label. Each label is saved at once, beside the results; the command continues where you stopped.
+    RUN may be the whole id of a run on the server, where you label as yourself.
     `proctor eval agreement` then shows how far the judge agrees, and what people would have scored.
 
     \b
@@ -72,42 +73,24 @@ def label_command(
     """
     from contextlib import closing
 
-    from proctor.client.runs import is_run_id
+    from proctor.cli.commands.labelled_runs import open_labelled_run
     from proctor.store.folder import read_metadata
-    from proctor.store.index import find_run, search_folders
-    from proctor.store.labels import append_labels
     from proctor.store.recorded import StoredPlays
 
-    if is_run_id(run):
-        raise ConfigError(f"Download it first: proctor eval export {run} --folder DIR; then label DIR.")
-    name = check_person(person or default_person())
     accept = parse_scores(offered)
-    folder = find_run(run, search_folders(dirs))
     try:
-        with closing(StoredPlays(folder, read_metadata(folder))) as plays:
+        with (
+            open_labelled_run(run, person, dirs) as labelled,
+            closing(StoredPlays(labelled.folder, read_metadata(labelled.folder))) as plays,
+        ):
             if source is not None:
-                labels = read_label_file(source, name, plays)
-                append_labels(folder, labels)
-                echo(f"{format_quantity(len(labels), 'label')} from {source} in {folder}", err=True)
+                labels = read_label_file(source, labelled, plays)
+                labelled.save(labels)
+                echo(f"{format_quantity(len(labels), 'label')} of run {labelled.name} saved.", err=True)
                 return
-            LabelSession(folder, plays, name, accept, seed, hide_answer).run(most)
+            LabelSession(labelled, plays, accept, seed, hide_answer).run(most)
     except StoreError as error:
         raise ConfigError(str(error)) from error
-
-
-def default_person() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError) as error:
-        raise ConfigError("Your login name is not known; pass --as NAME.") from error
-
-
-def check_person(name: str) -> str:
-    from proctor.store.labels import LONGEST_NAME
-
-    if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME:
-        raise ConfigError(f"--as takes a name of 1 to {LONGEST_NAME} printable characters.")
-    return name.strip()
 
 
 class AcceptedScores:
@@ -145,26 +128,25 @@ class LabelSession:
 
     def __init__(
         self,
-        folder: Path,
+        labelled: LabelledRun,
         plays: StoredPlays,
-        person: str,
         accepted: AcceptedScores,
         seed: int,
         hide_answer: bool,
     ) -> None:
         from proctor.store.labels import list_for_labelling, read_labels
 
-        self.folder, self.plays, self.person = folder, plays, person
+        self.labelled, self.plays = labelled, plays
         self.accepted, self.hide_answer = accepted, hide_answer
         self.keys = list_for_labelling(plays, seed)
         if not self.keys:
-            raise ConfigError(f"Run {folder.name} has no scored rollouts to label.")
-        self.done = {key for key in read_labels(folder).of(person) if key in set(self.keys)}
+            raise ConfigError(f"Run {labelled.name} has no scored rollouts to label.")
+        self.done = {key for key in read_labels(labelled.folder).of(labelled.person) if key in set(self.keys)}
         self.given = 0
 
     def run(self, most: int | None) -> None:
         todo = [key for key in self.keys if key not in self.done]
-        echo(f"{len(self.done):,} of {len(self.keys):,} labelled by {self.person}. {HELP}", err=True)
+        echo(f"{len(self.done):,} of {len(self.keys):,} labelled by {self.labelled.person}. {HELP}", err=True)
         place = 0
         while place < len(todo) and (most is None or self.given < most):
             step = self.ask(todo[place])
@@ -172,7 +154,10 @@ class LabelSession:
                 break
             place = max(0, place + step)
         left = len(self.keys) - len(self.done)
-        echo(f"{format_quantity(self.given, 'label')} saved in {self.folder}; {left:,} left.", err=True)
+        echo(
+            f"{format_quantity(self.given, 'label')} of run {self.labelled.name} saved; {left:,} left.",
+            err=True,
+        )
 
     def ask(self, key: RolloutKey) -> int | None:
         """Label one rollout: how far to move on, or None to stop."""
@@ -212,17 +197,17 @@ class LabelSession:
         print_lines(rollout_lines(row, page_width(), with_answer=not self.hide_answer))
 
     def save(self, key: RolloutKey, score: float | None, note: str) -> None:
-        from proctor.store.labels import LONGEST_NOTE, Label, append_labels
+        from proctor.store.labels import LONGEST_NOTE, Label
 
         label = Label(
             example_id=key[0],
             rollout=key[1],
-            person=self.person,
+            person=self.labelled.person,
             score=score,
             note=note[:LONGEST_NOTE],
             at=time.time(),
         )
-        append_labels(self.folder, [label])
+        self.labelled.save([label])
         self.done.add(key)
         self.given += score is not None
 
@@ -240,7 +225,7 @@ def parse_score(word: str) -> float | None:
 # From a file
 
 
-def read_label_file(path: Path, person: str, plays: StoredPlays) -> list[Label]:
+def read_label_file(path: Path, labelled: LabelledRun, plays: StoredPlays) -> list[Label]:
     """All labels of a file, or an error that names the first line that is wrong."""
     keys = {(str(task), number): (task, number) for task, number in plays.lines}
     try:
@@ -250,7 +235,7 @@ def read_label_file(path: Path, person: str, plays: StoredPlays) -> list[Label]:
             if missing:
                 raise ConfigError(f"{path} has no column {', '.join(sorted(missing))}.")
             return [
-                read_label_row(row, f"{path}, line {rows.line_num}", person, keys)
+                read_label_row(row, f"{path}, line {rows.line_num}", labelled, keys)
                 for row in rows
                 if (row["score"] or "").strip()
             ]
@@ -259,8 +244,12 @@ def read_label_file(path: Path, person: str, plays: StoredPlays) -> list[Label]:
 
 
 def read_label_row(
-    row: Mapping[str, str | None], where: str, person: str, keys: Mapping[tuple[str, int], RolloutKey]
+    row: Mapping[str, str | None],
+    where: str,
+    labelled: LabelledRun,
+    keys: Mapping[tuple[str, int], RolloutKey],
 ) -> Label:
+    from proctor.cli.commands.labelled_runs import check_person
     from proctor.store.labels import LONGEST_NOTE, Label
 
     task, number = (row["example_id"] or "").strip(), (row["rollout"] or "").strip()
@@ -270,10 +259,13 @@ def read_label_row(
     score = parse_score((row["score"] or "").strip())
     if score is None:
         raise ConfigError(f"{where}: {row['score']!r} is not a score.")
+    person = check_person(row.get("person") or labelled.person)
+    if labelled.is_hosted and person != labelled.person:
+        raise ConfigError(f"{where}: on a server you cannot label as {person}; have them do it.")
     return Label(
         example_id=key[0],
         rollout=key[1],
-        person=check_person(row.get("person") or person),
+        person=person,
         score=score,
         note=(row.get("note") or "")[:LONGEST_NOTE],
         at=time.time(),
