@@ -381,8 +381,7 @@ class Tally:
         prices: Mapping[str, Price] | None = None,
     ) -> Summary:
         groups = self._groups(self._task_of, self._rewards)
-        cost, unpriced = self._cost(model, prices or {})
-        saved = self._saved(prices or {})
+        _, unpriced = self._cost(model, prices or {})
         return Summary(
             tasks=len(self._tasks),
             rollouts_per_task=rollouts_per_task,
@@ -406,7 +405,7 @@ class Tally:
             seconds=compute_spread(self._seconds),
             usage=self.usage,
             other_usage=dict(self.other_usage),
-            cost_usd=cost if cost is None or saved is None else max(0.0, cost - saved),
+            cost_usd=self.cost_usd(model, prices or {}),
             unpriced_models=unpriced,
             errors=rank_errors(self._errors),
             cleanup_errors=rank_errors(self._cleanup_errors),
@@ -421,8 +420,13 @@ class Tally:
                 for name, member in sorted(self.members.items())
             },
             reused_replies=dict(self.reused_replies),
-            saved_usd=saved,
+            saved_usd=self._saved(prices or {}),
         )
+
+    def cost_usd(self, model: str, prices: Mapping[str, Price]) -> float | None:
+        """What was paid so far; None without a price of the evaluated model."""
+        (cost, _), saved = self._cost(model, prices), self._saved(prices)
+        return cost if cost is None or saved is None else max(0.0, cost - saved)
 
     def scores(self) -> Scores:
         """How attempts fared so far."""

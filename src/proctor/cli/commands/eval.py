@@ -364,7 +364,8 @@ def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> Non
 
 
 def result_document(result: Result) -> dict[str, Any]:
-    return {"run": result.run, "folder": str(result.folder), "summary": result.summary}
+    document = {"run": result.run, "folder": str(result.folder), "summary": result.summary}
+    return document if result.early_stop is None else {**document, "early_stop": result.early_stop}
 
 
 def push(ended: Sequence[EvaluationOutcome]) -> None:
