@@ -364,7 +364,7 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ] = None
     json: Annotated[bool, setting("Print the summary as one JSON object.", "--json")] = False
     dry_run: Annotated[
-        bool, setting("Print the resolved settings and the plan; call no model.", "--dry-run")
+        bool, setting("Print the resolved settings and what would be played; call no model.", "--dry-run")
     ] = False
 
 

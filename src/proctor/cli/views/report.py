@@ -8,6 +8,7 @@ from shlex import quote
 from rich.console import Console
 from rich.text import Text
 
+from proctor.cli.views.dry_run import count_tasks, settings_rows
 from proctor.cli.views.escape import strip_escapes
 from proctor.cli.views.examples import show_examples
 from proctor.cli.views.formatting import (
@@ -17,7 +18,6 @@ from proctor.cli.views.formatting import (
     format_duration,
     format_number,
 )
-from proctor.cli.views.plan import count_tasks, settings_rows
 from proctor.cli.views.printing import open_console, prices_text, print_section
 from proctor.evaluation.evaluate import Prepared, Result
 from proctor.report import Summary
