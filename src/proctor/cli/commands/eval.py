@@ -65,6 +65,7 @@ COMMANDS = {
     "compare": "proctor.cli.commands.compare:compare_command",
     "gate": "proctor.cli.commands.gate:gate_command",
     "plan": "proctor.cli.commands.plan:plan_command",
+    "estimate": "proctor.cli.commands.estimate:estimate_command",
 }
 """Imported when they are called."""
 LIMITS_OVER_SUITES = ("max_cost",)
