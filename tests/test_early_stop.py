@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from proctor import Rubric, Scripted, SingleTurnEnv, evaluate
+from proctor.config.endpoints import CUSTOM_CLIENT, Endpoint
 from proctor.config.sources import resolve
 from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.errors import ConfigError
@@ -261,15 +263,28 @@ def test_the_command_stops_with_workers_and_says_why(home: Path, proctor: Callab
 # Enough was spent
 
 
-def test_a_run_stops_before_it_costs_more_than_allowed_and_resumes_with_a_larger_budget() -> None:
-    price = 2e-6 + 8e-6  # one token in and one out, at the list price of gpt-4.1
-    first = play(env_of(tasks=40), Scripted(name="gpt-4.1"), max_cost=20 * price, max_concurrent=4)
-    spent = first.summary.cost_usd or 0.0
+def spend(max_cost: float, folder: Path | None = None) -> Result:
+    """Evaluate ./env.py on 40 tasks with a model that has a list price."""
+    given = {"env_id": "./env.py", "num_examples": 40, "rollouts_per_example": 1, "max_concurrent": 4}
+    prepared = prepare({**given, "model": "scripted", "save_results": True, "max_cost": max_cost}, {})
+    prepared = replace(prepared, endpoint=Endpoint(model="gpt-4.1", client_type=CUSTOM_CLIENT))
+    service = SharedEndpoint(Scripted(name="gpt-4.1"))
+    where = None if folder is None else str(folder)
+    return asyncio.run(run(prepared, service=service, resume=where))
 
-    assert first.run.status == "stopped"
-    assert "--max-cost" in first.run.note
-    assert 0 < spent <= 20 * price * 1.05
-    assert 0 < first.summary.finished < 40
+
+def test_a_run_stops_before_it_costs_more_than_allowed_and_resumes_with_a_larger_budget(home: Path) -> None:
+    (home / "env.py").write_text(ENVIRONMENT)
+    each = (2 * 2.0 + 2 * 8.0) / 1e6  # two tokens in and two out, at the list price
+
+    first = spend(20 * each)
+    more = spend(30 * each, first.folder)
+    enough = spend(1.0, first.folder)
+
+    assert [result.run.status for result in (first, more, enough)] == ["stopped", "stopped", "finished"]
+    assert [result.summary.finished for result in (first, more, enough)] == [20, 30, 40]
+    assert first.summary.cost_usd == pytest.approx(20 * each)
+    assert "might have cost more than --max-cost" in first.run.note
 
 
 def test_a_budget_that_suffices_changes_nothing() -> None:
