@@ -55,7 +55,7 @@ COMMANDS = {
     "wait": "proctor.cli.commands.hosted_runs:wait_command",
     "delete": "proctor.cli.commands.hosted_runs:delete_command",
     "submit": "proctor.cli.commands.submit:submit_command",
-    "history": "proctor.cli.commands.submitted_runs:history_command",
+    "history": "proctor.cli.commands.history:history_command",
     "download": "proctor.cli.commands.submitted_runs:download_command",
     "push": "proctor.cli.commands.hosted_push:push_command",
     "export": "proctor.cli.commands.export:export_command",

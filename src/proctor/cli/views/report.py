@@ -8,6 +8,7 @@ from shlex import quote
 from rich.console import Console
 from rich.text import Text
 
+from proctor.cli.views.bars import draw_levels
 from proctor.cli.views.dry_run import count_tasks, settings_rows
 from proctor.cli.views.escape import strip_escapes
 from proctor.cli.views.examples import show_examples
@@ -17,6 +18,7 @@ from proctor.cli.views.formatting import (
     format_dollars,
     format_duration,
     format_number,
+    format_quantity,
 )
 from proctor.cli.views.printing import open_console, prices_text, print_section
 from proctor.evaluation.evaluate import Prepared, Result
@@ -96,10 +98,14 @@ def result_rows(summary: Summary, min_coverage: float) -> list[tuple[str, str | 
             )
         )
     rows.append(("coverage", coverage_text(summary, min_coverage)))
+    if (spread := summary.rewards) is not None:
+        picture = f"{spread.low:g} {draw_levels(spread.counts)} {spread.high:g}"
+        rows.append(("spread", f"{picture}   rewards of {format_quantity(summary.scored, 'rollout')}"))
     for label, values in (("pass@k", summary.pass_at_k), ("pass^k", summary.pass_hat_k)):
         if values:
             shown = "   ".join(f"{label[:-1]}{k} {format_number(value)}" for k, value in values.items())
-            rows.append((label, f"{shown}   (reward ≥ {summary.pass_threshold:g})"))
+            curve = draw_levels(list(values.values()), top=1.0)
+            rows.append((label, f"{shown}   {curve} (reward ≥ {summary.pass_threshold:g})"))
     return rows
 
 
