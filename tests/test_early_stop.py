@@ -21,6 +21,7 @@ from proctor.evaluation.evaluate import Control, prepare, run
 from proctor.evaluation.execute import Result
 from proctor.events import Event, PlanCounted, RolloutsFinished
 from proctor.store.folder import read_metadata
+from proctor.store.scores import read_scores
 
 if TYPE_CHECKING:
     from tests.conftest import Ran
@@ -135,6 +136,16 @@ def test_a_run_stops_once_it_is_decided_against_its_baseline() -> None:
     assert f"worse than {baseline.run.id} after" in worse.early_stop.text
     assert (same.early_stop.reached, same.early_stop.verdict) == (False, None)
     assert same.summary.tasks == TASKS
+
+
+def test_a_comparison_names_the_early_stop_of_a_run() -> None:
+    baseline = play(env_of(every=1))
+    worse = play(env_of(every=3), until_decided=str(baseline.folder))
+
+    settings = read_scores(worse.folder, "worse").settings
+
+    assert "worse than" in settings["early_stop"]
+    assert "early_stop" not in read_scores(baseline.folder, "baseline").settings
 
 
 def test_a_baseline_of_other_tasks_is_refused() -> None:
