@@ -38,7 +38,7 @@ def luck(answer: str) -> float:
 def play(answers: list[str], outputs: Path) -> Result:
     rows = [{"question": f"say {number}", "answer": answer} for number, answer in enumerate(answers)]
     environment = SingleTurnEnv(rows, rubric=Rubric(luck))
-    settings = {"rollouts_per_example": ROLLOUTS, "output_dir": str(outputs)}
+    settings: dict[str, Any] = {"rollouts_per_example": ROLLOUTS, "output_dir": str(outputs)}
     return asyncio.run(evaluate(environment, Scripted(), **settings))
 
 
