@@ -15,7 +15,6 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from proctor.cli.commands.fetched import find_or_fetch
 from proctor.cli.commands.hosted_words import (
     build_requests,
     refuse_hosted_fields,
@@ -324,6 +323,7 @@ def check_reuse(shown: Presentation, count: int) -> None:
 
 def prepare_entry(entry: SuiteEntry) -> Prepared:
     """One evaluation, its environment fetched if only the hub has it."""
+    from proctor.cli.commands.fetched import find_or_fetch
     from proctor.evaluation.evaluate import prepare
 
     found = find_or_fetch(entry.given["env_id"], entry.given.get("env_dir_path"))
