@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.views.plan import describe_origins
+from proctor.cli.views.dry_run import describe_origins
 from tests.conftest import Provider, Ran
 
 Run = Callable[..., Ran]
