@@ -23,7 +23,7 @@ import msgspec
 from proctor.dialects import inside
 from proctor.dialects.failures import describe_cause, explain_loading
 from proctor.errors import ConfigError, EnvError, EnvLostError, ProctorError
-from proctor.support.logs import log_printed
+from proctor.support.logs import log, log_printed
 from proctor.support.processes import describe_exit, end_group, summarize_output
 
 LAUNCH = (
@@ -332,6 +332,10 @@ class CallConnection:
             self._send({"reply": number, "error": error.payload})
         except asyncio.CancelledError:
             self._send({"reply": number, "error": CANCELLED})
+        except Exception as error:  # a bug of ours; the child must not wait for an answer that never comes
+            log.exception("a request of %s could not be answered", self._child.name)
+            refusal = RefusedRequestError(500, "internal", f"{type(error).__name__}: {error}")
+            self._send({"reply": number, "error": refusal.payload})
 
     def _fail(self, error: ProctorError) -> None:
         self.end = self.end or error

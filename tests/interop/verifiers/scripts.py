@@ -61,8 +61,8 @@ def diverse(messages: list[Message]) -> Sequence[str]:
 
 def judged(messages: list[Message]) -> Sequence[str]:
     text = question(messages)
-    if "ground truth" in text:
-        blocks = re.findall(r"```\n(.*?)\n```", text, re.DOTALL)
+    blocks = re.findall(r"(?:```|<\w+>)\n(.*?)\n(?:```|</\w+>)", text, re.DOTALL)
+    if blocks:  # the judge's prompt: question, right answer, response
         return ("yes" if blocks[1] in blocks[2] else "no",)
     return ("Paris", "It is Tokyo, I believe", "Rome or Paris")
 

@@ -224,7 +224,7 @@ def serve_environment(request: dict[str, str], line: socket.socket) -> None:
     try:
         report(line, {"pid": os.getpid()})
         environment = load_environment(Path(request["source"]), name=request["env"])
-        sys.stdout = AnnouncementStream(sys.stdout, line)  # type: ignore[assignment]
+        sys.stdout = AnnouncementStream(sys.stdout, line)
         run_until_terminated(serve(environment))
     except SystemExit:
         pass  # it was asked to end
