@@ -161,6 +161,7 @@ export function buildFacets(runs: readonly RunInfo[]): RunFacets {
     status: count((run) => run.status),
     kind: count((run) => run.kind),
     environment: count((run) => run.environment),
+    version: count((run) => run.version),
     model: count((run) => run.model),
     agent: count((run) => run.agent),
     owner: count((run) => run.owner),
@@ -222,7 +223,9 @@ export function buildSummary(run: RunInfo): Summary {
     cleanup_errors: [],
     retried: 3,
     members: {},
-  } as Summary;
+    reused_replies: {},
+    saved_usd: null,
+  };
 }
 
 export function buildDistribution(of: string): Distribution {
@@ -242,6 +245,7 @@ export function buildDistribution(of: string): Distribution {
     mean: top * 0.6,
     median: top * 0.7,
     p90: top,
+    complete: true,
     lowest: 0,
     highest: top,
   };

@@ -12,8 +12,6 @@ from litestar.di import Provide
 from proctor import __version__
 from proctor.api.common import BASE, DATABASE_AWAY
 from proctor.server.datasets.routes import create_datasets_router
-from proctor.server.gateway.gateway import ServerGateway
-from proctor.server.gateway.routes import infer
 from proctor.server.gateway.routes import router as inference
 from proctor.server.hub.index import index
 from proctor.server.hub.routes import create_hub_router
@@ -24,6 +22,7 @@ from proctor.server.people.routes import router as people
 from proctor.server.people.session_routes import router as browser_login
 from proctor.server.platform import Platform
 from proctor.server.problems import HANDLERS, RETRY_SECONDS, UNCACHED
+from proctor.server.reading.routes import router as reading
 from proctor.server.request_fields import check_fields
 from proctor.server.requests import PlatformDependency, check_head, find_caller, need_authentication
 from proctor.server.runs.routes import router as runs
@@ -54,7 +53,6 @@ def create_app(platform: Platform) -> Litestar:
 def serve_platform(app: Litestar, platform: Platform) -> None:
     """Make an app answer for a platform, from the app's next start on."""
     app.state["platform"] = platform
-    app.state["gateway"] = ServerGateway(platform)
 
 
 @asynccontextmanager
@@ -85,6 +83,7 @@ def build_app(settings: Settings) -> Litestar:
                     create_hub_router(settings),
                     create_datasets_router(settings),
                     runs,
+                    reading,
                     playing(settings),
                     secrets,
                     sources,
@@ -99,7 +98,6 @@ def build_app(settings: Settings) -> Litestar:
                 response_headers=UNCACHED,
             ),
             index,
-            infer,
         ],
         dependencies={
             "platform": Provide(find_platform),
