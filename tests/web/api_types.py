@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from proctor.api.common import BASE
+from proctor.api.comparisons import CompareQuery, ComparisonPage
 from proctor.api.feed import FeedEvent
 from proctor.api.log import LogPage, LogQuery
 from proctor.api.rollout_list import (
@@ -60,6 +61,7 @@ ANNOUNCED: dict[str, tuple[Any, Any]] = {
     f"{ROLLOUT}/events": (EventQuery, EventWindow),
     f"{ROLLOUT}/files/{{index}}": (None, FileChange),
     "/diff": (DiffQuery, RolloutDiff),
+    "/compare": (CompareQuery, ComparisonPage),
     "/suites": (None, list[SuiteInfo]),
     "/suites/{suite_id}": (None, SuiteInfo),
 }
