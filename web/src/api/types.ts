@@ -3,6 +3,10 @@ import type { components, paths } from "./schema";
 
 type Schemas = components["schemas"];
 
+export type CompareQuery = Query<"/api/v1/compare">;
+export type ComparedMeasure = Schemas["MeasureComparison"];
+export type Comparison = Schemas["Comparison"];
+export type ComparisonPage = Schemas["ComparisonPage"];
 export type Cause = Schemas["Cause"];
 export type Distribution = Schemas["Distribution"];
 export type EventBrief = Schemas["EventBrief"];
@@ -27,8 +31,12 @@ export type RunPage = Schemas["RunPage"];
 export type RunScore = Schemas["RunScore"];
 export type RunStatus = RunInfo["status"];
 export type SearchHit = Schemas["SearchHit"];
+export type ScatterPoint = Schemas["ScatterPoint"];
+export type SuiteCell = Schemas["SuiteCell"];
 export type SuiteInfo = Schemas["SuiteInfo"];
 export type Summary = Schemas["Summary"];
+export type TaskComparison = Schemas["TaskComparison"];
+export type TaskSide = Schemas["TaskSide"];
 export type TaskGroup = Schemas["TaskGroup"];
 export type TaskPage = Schemas["TaskPage"];
 
