@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import followers, gateway, instructions
+from benchmarks import dashboard, followers, gateway, instructions
 from benchmarks.children import HERE, PROCTOR, cost_of, evaluate, mock_endpoint
 
 Row = tuple[str, str, str]
@@ -150,6 +150,7 @@ MEASURES: dict[str, Callable[[Path], Iterator[Row]]] = {
     "placed": placed,
     "gateway": gateway.measured,
     "followers": followers.measured,
+    "dashboard": dashboard.measured,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,6 +14,8 @@ from proctor.api.session import build_login_link
 from tests.server.serving import serving, settings_in
 from tests.web.browser import PATIENCE_MS, PageWatch, launched_browser, opened_page
 from tests.web.lab import Lab, fill_lab
+from tests.web.rival_runs import play_rivals, play_sweep
+from tests.web.site import Site, viewing
 
 GROUP = "browser"
 """All tests with a browser share one worker, and so one server."""
@@ -36,6 +39,44 @@ def browser() -> Iterator[Browser]:
     """For one module only: while it runs, asyncio.run() fails in this thread."""
     with launched_browser() as launched:
         yield launched
+
+
+@pytest.fixture(scope="session")
+def rivals(tmp_path_factory: pytest.TempPathFactory) -> Rivals:
+    """Runs to compare and a sweep, in a folder."""
+    folder = tmp_path_factory.mktemp("rivals")
+    suite = play_sweep(folder / "sweep")
+    return Rivals(folder, play_rivals(folder), suite)
+
+
+class Rivals(NamedTuple):
+    folder: Path
+    runs: dict[str, str]
+    suite: str
+
+
+@pytest.fixture(scope="session", params=["folders"])
+def site(rivals: Rivals) -> Iterator[Site]:
+    """Pages over each store that has the runs."""
+    with viewing(rivals.folder / "outputs", rivals.folder / "sweep") as url:
+        yield Site(url, rivals.runs, rivals.suite, "words")
+
+
+VisitSite = Callable[..., Page]
+
+
+@pytest.fixture
+def visit(site: Site, browser: Browser) -> Iterator[VisitSite]:
+    """Open a page of the site; it is checked when the test ends."""
+    with ExitStack() as opened:
+
+        def visit_one(path: str, **options: Any) -> Page:
+            page, _ = opened.enter_context(opened_page(browser, site.url, **options))
+            page.goto(path)
+            settle(page)
+            return page
+
+        yield visit_one
 
 
 class Visit(NamedTuple):

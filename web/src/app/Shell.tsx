@@ -30,15 +30,12 @@ export function Shell() {
       <header className={styles.bar}>
         <Brand />
         <Navigation />
-        <button
-          type="button"
-          className={styles.find}
-          onClick={() => setOverlay("palette")}
-          aria-label={words.palette.open}
-        >
+        <button type="button" className={styles.find} onClick={() => setOverlay("palette")}>
           <Icon name="search" />
           <span className={styles.findWords}>{words.palette.open}</span>
-          <kbd className={styles.findKey}>Ctrl K</kbd>
+          <span className={styles.findKey} aria-hidden="true">
+            Ctrl K
+          </span>
         </button>
         <AccountMenu onHelp={() => setOverlay("help")} />
       </header>

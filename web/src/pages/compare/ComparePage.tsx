@@ -93,9 +93,10 @@ type Props = { page: ComparisonPage; search: CompareSearch; update: UpdateSearch
 function Results({ page, search, update }: Props) {
   const names = nameRuns(page.runs);
   const nameOf = (id: string) => names.get(id) ?? id;
+  const chosen = page.runs.find((run) => run.id === search.base)?.id ?? page.runs[0]?.id ?? page.base;
   const setBase = (base: string) => update({ base: base === page.runs[0]?.id ? undefined : base });
   useKeys([
-    { keys: "b", label: text.nextBase, run: () => setBase(findNext(page)) },
+    { keys: "b", label: text.nextBase, run: () => setBase(findNext(page, chosen)) },
     {
       keys: "f",
       label: text.toggleFlips,
@@ -118,7 +119,7 @@ function Results({ page, search, update }: Props) {
         lines={pairs.map(({ name, comparison }) => ({ name, equivalence: comparison.equivalence }))}
         onChange={(margin) => update({ margin })}
       />
-      <ComparedRuns page={page} nameOf={nameOf} update={update} onBase={setBase} />
+      <ComparedRuns page={page} base={chosen} nameOf={nameOf} update={update} onBase={setBase} />
       <div className={styles.columns}>
         <Section title={text.scatter} note={measure}>
           <Scatter points={page.scatter} base={nameOf(page.base)} nameOf={nameOf} measure={measure} />
@@ -141,7 +142,7 @@ function Results({ page, search, update }: Props) {
   );
 }
 
-function findNext(page: ComparisonPage): string {
-  const at = page.runs.findIndex((run) => run.id === page.base);
-  return page.runs[(at + 1) % page.runs.length]?.id ?? page.base;
+function findNext(page: ComparisonPage, base: string): string {
+  const at = page.runs.findIndex((run) => run.id === base);
+  return page.runs[(at + 1) % page.runs.length]?.id ?? base;
 }

@@ -2,6 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ComparisonPage, RunInfo } from "#/api/types";
 import { IconButton } from "#/design/Button";
+import { Icon } from "#/design/Icon";
 import { Section } from "#/design/Section";
 import { EnvironmentLink } from "#/parts/EnvironmentLink";
 import { When } from "#/parts/Figures";
@@ -17,16 +18,18 @@ const columns = words.runs.columns;
 
 type Props = {
   page: ComparisonPage;
+  /** As chosen; the comparison with it may still be under way. */
+  base: string;
   nameOf: (id: string) => string;
   update: UpdateSearch;
   onBase: (id: string) => void;
 };
 
-export function ComparedRuns({ page, nameOf, update, onBase }: Props) {
+export function ComparedRuns({ page, base, nameOf, update, onBase }: Props) {
   const domain = findDomain(page.runs.map((run) => run.score));
   const remove = (id: string) => {
     const left = page.runs.map((run) => run.id).filter((each) => each !== id);
-    update({ runs: left.join(","), ...(id === page.base ? { base: undefined } : {}) });
+    update({ runs: left.join(","), ...(id === base ? { base: undefined } : {}) });
   };
   return (
     <Section title={text.runs} note={text.baseHint} flush>
@@ -56,7 +59,7 @@ export function ComparedRuns({ page, nameOf, update, onBase }: Props) {
               key={run.id}
               run={run}
               name={nameOf(run.id)}
-              isBase={run.id === page.base}
+              isBase={run.id === base}
               domain={domain}
               onBase={() => onBase(run.id)}
               onRemove={page.runs.length > 2 ? () => remove(run.id) : undefined}
@@ -95,7 +98,8 @@ function RunRow({ run, name, isBase, domain, onBase, onRemove }: RowProps) {
         <Link to="/runs/$runId" params={{ runId: run.id }} className={styles.link}>
           {name}
         </Link>{" "}
-        <EnvironmentLink environment={run.environment} version={run.version} className={styles.faint} />
+        <EnvironmentLink environment={run.environment} version={run.version} className={styles.faint} />{" "}
+        <code className={styles.faint}>{run.id}</code>
       </td>
       <td>
         <StatusMark status={run.status} />
@@ -105,18 +109,27 @@ function RunRow({ run, name, isBase, domain, onBase, onRemove }: RowProps) {
         <Score score={run.score ? { ...run.score, coverage: null } : null} domain={domain} />
       </td>
       <td className={styles.faint}>{interval ? formatRange(interval.low, interval.high) : "–"}</td>
-      <td
-        title={text.tasksOf(
-          formatCount(run.progress.scored),
-          run.progress.planned === null ? null : formatCount(run.progress.planned),
-        )}
-      >
-        {formatPercent(run.score?.coverage)}
+      <td>
+        <Coverage run={run} />
       </td>
       <td className={styles.faint}>
         <When at={run.created_at} />
       </td>
       <td>{onRemove && <IconButton icon="close" label={text.remove(name)} onClick={onRemove} />}</td>
     </tr>
+  );
+}
+
+function Coverage({ run }: { run: RunInfo }) {
+  const coverage = run.score?.coverage;
+  const { scored, planned } = run.progress;
+  return (
+    <span
+      className={coverage != null && coverage < 1 ? styles.partial : undefined}
+      title={text.tasksOf(formatCount(scored), planned === null ? null : formatCount(planned))}
+    >
+      {coverage != null && coverage < 1 && <Icon name="half" size={12} />}
+      {formatPercent(coverage)}
+    </span>
   );
 }

@@ -44,7 +44,7 @@ export function ComparedTasks({ page, search, nameOf, update }: Props) {
       note={plural(rows.count, "task")}
       flush
       actions={
-        <>
+        <div className={styles.filters}>
           <SearchField
             text={search.q ?? ""}
             placeholder={text.search}
@@ -59,7 +59,7 @@ export function ComparedTasks({ page, search, nameOf, update }: Props) {
             }))}
             onChange={(value) => update({ only: value === "all" ? undefined : value })}
           />
-        </>
+        </div>
       }
     >
       <div

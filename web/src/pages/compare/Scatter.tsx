@@ -10,9 +10,11 @@ import styles from "./Scatter.module.css";
 const SIZE = 360;
 const LEFT = 40;
 const BELOW = 34;
-const EDGE = 18;
+const EDGE = 4;
 const LARGEST = 14;
 const SMALLEST = 3;
+/** So that points at the ends of the range do not cover the numbers below it. */
+const INSET = LARGEST + 2;
 const text = words.compare;
 
 type Props = {
@@ -28,8 +30,8 @@ export function Scatter({ points, base, nameOf, measure }: Props) {
   const span = high - low || 1;
   const width = SIZE - LEFT - EDGE;
   const height = SIZE - BELOW - EDGE;
-  const across = (value: number) => LEFT + (width * (value - low)) / span;
-  const up = (value: number) => EDGE + height * (1 - (value - low) / span);
+  const across = (value: number) => LEFT + INSET + ((width - 2 * INSET) * (value - low)) / span;
+  const up = (value: number) => EDGE + INSET + (height - 2 * INSET) * (1 - (value - low) / span);
   const most = Math.max(1, ...points.map((point) => point.tasks));
   const radius = (tasks: number) => Math.max(SMALLEST, LARGEST * Math.sqrt(tasks / most));
   const ticks = [low, (low + high) / 2, high];

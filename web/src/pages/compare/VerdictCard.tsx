@@ -26,7 +26,7 @@ export function VerdictCard({ comparison, name, base }: Props) {
       </header>
       <div className={styles.figures}>
         <Figure
-          name={text.difference}
+          name={verdict === "too_little_data" ? text.noVerdict : text.difference}
           large
           note={
             interval

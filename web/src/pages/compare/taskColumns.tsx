@@ -50,7 +50,7 @@ export function buildTaskColumns(page: ComparisonPage, nameOf: (id: string) => s
     {
       id: "task",
       title: text.task,
-      width: 9,
+      width: 4,
       grow: 2,
       sort: "task",
       cell: (row) => <TaskName row={row} />,
@@ -62,7 +62,7 @@ export function buildTaskColumns(page: ComparisonPage, nameOf: (id: string) => s
       (place): TaskColumn => ({
         id: page.runs[place]?.id ?? "",
         title: nameOf(page.runs[place]?.id ?? "") + (place === base ? ` (${text.base.toLowerCase()})` : ""),
-        width: 8,
+        width: 5.5,
         grow: 1,
         isNumber: true,
         cell: (row) => <Side side={row.sides[place]} />,

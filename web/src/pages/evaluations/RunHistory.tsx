@@ -21,7 +21,9 @@ export function RunHistory({ runs }: { runs: readonly RunInfo[] }) {
     { id: "status", title: columns.status, width: 7.5, cell: (run) => <StatusMark status={run.status} /> },
     { id: "version", title: text.version, width: 8, grow: 1, cell: (run) => nameVersion(run) },
     { id: "model", title: columns.model, width: 8, grow: 1, cell: (run) => run.model },
-    { id: "agent", title: columns.agent, width: 5, cell: (run) => run.agent ?? "–" },
+    ...(runs.some((run) => run.agent)
+      ? [{ id: "agent", title: columns.agent, width: 5, cell: (run: RunInfo) => run.agent ?? "–" }]
+      : []),
     {
       id: "score",
       title: columns.score,

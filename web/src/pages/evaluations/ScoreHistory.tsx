@@ -45,40 +45,47 @@ export function ScoreHistory({ runs, contenders, total }: Props) {
   };
   return (
     <Chart label={text.chart} table={table} note={text.chartNote(runs.length, total)}>
-      <svg
-        className={styles.plot}
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        role="group"
-        aria-label={text.chartLabel}
-      >
-        {[low, (low + high) / 2, high].map((value) => (
-          <g key={value}>
-            <line className={chart.grid} x1={LEFT} x2={WIDTH} y1={up(value)} y2={up(value)} />
-            <text className={chart.text} x={LEFT - 6} y={up(value) + 4} textAnchor="end">
-              {formatNumber(value, 2)}
-            </text>
-          </g>
-        ))}
-        {places.columns.map((column) => (
-          <g key={column.version}>
-            <line className={chart.grid} x1={column.from} x2={column.from} y1={TOP} y2={HEIGHT - 6} />
-            <text className={chart.text} x={(column.from + column.to) / 2} y={HEIGHT - 6} textAnchor="middle">
-              {column.label}
-            </text>
-          </g>
-        ))}
-        {groups.flatMap((group) =>
-          group.runs.map((run) => (
-            <Point
-              key={run.id}
-              run={run}
-              x={places.across.get(run.id) ?? LEFT}
-              up={up}
-              series={contenders.indexOf(nameContender(run))}
-            />
-          )),
-        )}
-      </svg>
+      <div className={styles.scroll}>
+        <svg
+          className={styles.plot}
+          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+          role="group"
+          aria-label={text.chartLabel}
+        >
+          {[low, (low + high) / 2, high].map((value) => (
+            <g key={value}>
+              <line className={chart.grid} x1={LEFT} x2={WIDTH} y1={up(value)} y2={up(value)} />
+              <text className={chart.text} x={LEFT - 6} y={up(value) + 4} textAnchor="end">
+                {formatNumber(value, 2)}
+              </text>
+            </g>
+          ))}
+          {places.columns.map((column) => (
+            <g key={column.version}>
+              <line className={chart.grid} x1={column.from} x2={column.from} y1={TOP} y2={HEIGHT - 6} />
+              <text
+                className={chart.text}
+                x={(column.from + column.to) / 2}
+                y={HEIGHT - 6}
+                textAnchor="middle"
+              >
+                {column.label}
+              </text>
+            </g>
+          ))}
+          {groups.flatMap((group) =>
+            group.runs.map((run) => (
+              <Point
+                key={run.id}
+                run={run}
+                x={places.across.get(run.id) ?? LEFT}
+                up={up}
+                series={contenders.indexOf(nameContender(run))}
+              />
+            )),
+          )}
+        </svg>
+      </div>
       <div className={chart.legend}>
         {contenders.map((name, index) => (
           <span key={name} className={chart.key}>
