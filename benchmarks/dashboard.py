@@ -1,6 +1,6 @@
 """The dashboard in headless Chromium over loopback: how soon it is there, answers keys, and scrolls.
 
-`proctor view` serves real run folders. Each page is opened in a browser profile of its own: nothing is cached.
+`proctor view` serves real run folders. Each page is opened in a profile of its own: nothing is cached.
 """
 
 from __future__ import annotations

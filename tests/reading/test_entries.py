@@ -14,6 +14,7 @@ from proctor.errors import ModelTimeoutError
 from proctor.models.scripted import Step
 from proctor.reading.entries import cost_by_prices, pack_entry, read_entry, task_key, unpack_entry
 from proctor.reading.foreign_rows import read_foreign_entry
+from proctor.report import Tally
 from proctor.store.folder import UNREADABLE
 from tests.reading.conftest import Play
 
@@ -67,8 +68,36 @@ def test_an_entry_tells_what_a_row_says(play: Play, outputs: Path) -> None:
     assert not by_task[2].settled
     assert by_task[0].metrics == {"repeats": 1.0}
     assert by_task[0].input_tokens > 0 < by_task[0].started_at
-    for record in found:
-        assert unpack_entry(pack_entry(record)) == record
+
+
+def test_an_entry_that_was_stored_beside_its_row_gives_the_same_report(play: Play, tmp_path: Path) -> None:
+    script = {"say 1": Step(error="timeout"), "say 2": ["wrong", "say 2"]}
+    raws = (play(tmp_path, script, max_retries=1) / "results.jsonl").read_bytes().splitlines()
+    raws.append(
+        row(
+            example_id="judged",
+            other_usage={"judge": {"input_tokens": 7}},
+            earlier_attempts=[
+                {"outcome": "model_error", "error": {"error": "E"}, "usage": {"input_tokens": 2}}
+            ],
+            attempts=2,
+            cleanup_error={"error": "CleanupError", "message": "left\nbehind"},
+            reused_replies={"m": {"calls": 1, "usage": {"output_tokens": 3}}},
+            env="first",
+            metrics={"style": 0.5},
+            stop_condition="done",
+        )
+    )
+    by_rows, by_entries = Tally(), Tally()
+    for raw in raws:
+        entry = read_entry(raw)
+        stored = unpack_entry(pack_entry(entry))
+        assert stored.record == msgspec.structs.replace(entry.record, cost_usd=None)
+        by_rows.add(entry.line)
+        by_entries.add(stored.line)
+
+    how: dict[str, Any] = {"planned": 10, "rollouts_per_task": 2, "model": "m", "prices": {"m": Price(1, 2)}}
+    assert by_entries.summary(**how) == by_rows.summary(**how)
 
 
 def test_a_key_stands_for_a_task_whatever_its_id() -> None:
@@ -125,9 +154,10 @@ def test_an_error_of_another_tool_is_a_failure_and_never_a_zero() -> None:
     ids=lambda fields: next(iter(fields)),
 )
 def test_a_row_may_claim_anything_and_its_entry_stays_small(fields: dict[str, Any]) -> None:
-    record = read_entry(row(**fields)).record
+    entry = read_entry(row(**fields))
+    record = msgspec.structs.replace(entry.record, task=0)
 
-    assert len(pack_entry(msgspec.structs.replace(record, task=0))) < 20_000
+    assert len(pack_entry(msgspec.structs.replace(entry, record=record))) < 40_000
     assert record.seconds >= 0
     assert "\n" not in record.error + record.preview + record.stop_condition
 

@@ -1,4 +1,4 @@
-"""Runs that can be compared: of one environment, by models of known strength; and a sweep by the command line."""
+"""Runs to compare: of one environment, by models of known strength; and a sweep by the command line."""
 
 from __future__ import annotations
 

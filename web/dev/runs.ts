@@ -161,6 +161,7 @@ export function buildFacets(runs: readonly RunInfo[]): RunFacets {
     status: count((run) => run.status),
     kind: count((run) => run.kind),
     environment: count((run) => run.environment),
+    version: count((run) => run.version),
     model: count((run) => run.model),
     agent: count((run) => run.agent),
     owner: count((run) => run.owner),
@@ -218,13 +219,13 @@ export function buildSummary(run: RunInfo): Summary {
     other_usage: { "openai/gpt-4.1": { ...usage, input_tokens: 48_210, output_tokens: 1_204 } },
     cost_usd: run.cost_usd,
     unpriced_models: [],
-    reused_replies: {},
-    saved_usd: null,
     errors: [],
     cleanup_errors: [],
     retried: 3,
     members: {},
-  } as Summary;
+    reused_replies: {},
+    saved_usd: null,
+  };
 }
 
 export function buildDistribution(of: string): Distribution {
@@ -240,11 +241,11 @@ export function buildDistribution(of: string): Distribution {
     of,
     n: 100,
     missing: 3,
-    complete: true,
     bins,
     mean: top * 0.6,
     median: top * 0.7,
     p90: top,
+    complete: true,
     lowest: 0,
     highest: top,
   };

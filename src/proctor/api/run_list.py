@@ -25,6 +25,8 @@ class RunListQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     kind: list[RunKind] = []
     environment: list[str] = []
     """`owner/name`, or `owner/name@version`; of run folders, the environment's name."""
+    version: list[str] = []
+    """Of the environment."""
     model: list[str] = []
     agent: list[str] = []
     owner: list[str] = []
@@ -33,6 +35,7 @@ class RunListQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     tag: list[str] = []
     suite: str | None = None
     name: str | None = None
+    """Text that the name contains, in these very letters."""
     repository: str | None = None
     config_hash: str | None = None
     commit_sha: str | None = None
@@ -67,6 +70,7 @@ class RunFacets(msgspec.Struct, frozen=True, kw_only=True):
     status: list[FacetValue]
     kind: list[FacetValue]
     environment: list[FacetValue]
+    version: list[FacetValue]
     model: list[FacetValue]
     agent: list[FacetValue]
     owner: list[FacetValue]

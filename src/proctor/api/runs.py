@@ -237,7 +237,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     resolved: Mapping[str, Any] = {}
     """What the run used, whoever decided it, as `resolved` of docs/results.md."""
     summary: Mapping[str, Any] | None = None
-    """The report, as `summary` of docs/results.md, once the run has ended."""
+    """The report, as `summary` of docs/results.md; so far, while the run is played. In lists it is left
+    out."""
     origin: RunOrigin | None = None
     """Of a run that was submitted from a repository."""
 
@@ -249,21 +250,6 @@ def run_page(server_url: str, run_id: str) -> str:
 
 RowOrder = Literal["arrival", "task"]
 """Of a run's rows: as they ended, or by task and rollout."""
-
-
-class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The rollouts of one task of a run, in figures."""
-
-    task: int | str
-    rollouts: int
-    scored: int
-    failed: int
-    mean: float | None = None
-    """Of the rewards."""
-    spread: float | None = None
-    """The standard deviation of the rewards; None for fewer than two."""
-    lowest: float | None = None
-    highest: float | None = None
 
 
 EventKind = Literal["log", "status", "progress", "rollout"]

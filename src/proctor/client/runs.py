@@ -5,6 +5,7 @@ Each function is one request, or the pages of one list. Knows nothing of how run
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import msgspec
 
 from proctor.api.common import BASE, Page, Problem
+from proctor.api.rollout_list import TaskGroup, TaskPage
 from proctor.api.runs import (
     Estimate,
     NewRun,
@@ -29,7 +31,6 @@ from proctor.api.runs import (
     RunVisibilityChange,
     StartedRuns,
     StopRequest,
-    TaskResult,
     UploadEnd,
 )
 from proctor.client.connection import ServerConnection, ServerError
@@ -39,6 +40,9 @@ from proctor.run import RunStatus
 MOST_A_PAGE = 100
 RUN_ID = re.compile(r"run-[0-9a-f]+")
 METHOD_NOT_ALLOWED = 405
+UNAVAILABLE = 503
+READING_SECONDS, MOST_TRIES = 0.25, 240
+"""How often to ask again for a run that the server is still reading, and for how long."""
 CHUNK = 1 << 16
 STREAM_SECONDS = 300.0
 """A large run may take a while before its first row comes."""
@@ -160,18 +164,26 @@ async def iterate_rows(
             return
 
 
-async def iterate_task_results(
+async def iterate_task_groups(
     server: ServerConnection, run_id: str, task: str | None = None
-) -> AsyncIterator[TaskResult]:
-    """The tasks of a run in order, each with the mean and spread of its rewards."""
+) -> AsyncIterator[TaskGroup]:
+    """The tasks of a run in order, each with the mean and spread of its rewards; or one, by its id."""
     path = f"{run_path(run_id)}/tasks"
-    cursor: str | None = None
+    offset, tries = 0, 0
     while True:
-        page = await server.get(path, Page[TaskResult], task=task, limit=MOST_A_PAGE, cursor=cursor)
-        for result in page.items:
-            yield result
-        cursor = page.next_cursor
-        if cursor is None:
+        page = await server.get(path, TaskPage, q=task, limit=MOST_A_PAGE, offset=offset)
+        if not page.complete:  # the server still reads a long run
+            tries += 1
+            if tries > MOST_TRIES:
+                problem = Problem("not_ready", f"The server still reads {run_id}; try again.")
+                raise ServerError(problem, UNAVAILABLE)
+            await asyncio.sleep(READING_SECONDS)
+            continue
+        offset += len(page.items)
+        for group in page.items:
+            if task is None or str(group.task) == task:
+                yield group
+        if offset >= page.total or not page.items:
             return
 
 

@@ -37,6 +37,8 @@ PUBLISHED_NAME = re.compile(r"[\w-]+/[\w.-]+(@[\w.+-]+)?")
 DEFAULTS_TABLES = ("proctor", "verifiers")
 CARRIED_PYPROJECT = "extra_metadata/pyproject.toml"
 """Where a wheel keeps it; beside the module it would lie among all packages' files."""
+BY_NAME = "proctor.utils.env_utils"
+"""The module of `proctor.load_environment`."""
 
 
 class EnvironmentLocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,7 +218,10 @@ def call_loader(loader: Any, arguments: Mapping[str, Any], found: EnvironmentLoc
 def loader_of(module: ModuleType) -> Any:
     """The module's load_environment(), or a loader for the tasks in it."""
     loader = getattr(module, "load_environment", None)
-    return loader if callable(loader) else TaskLoader(task_files.batch_from_module(module))
+    # `from proctor import *` brings the function that loads environments by name; it is not the author's.
+    if callable(loader) and getattr(loader, "__module__", None) != BY_NAME:
+        return loader
+    return TaskLoader(task_files.batch_from_module(module))
 
 
 def import_environment(found: EnvironmentLocation) -> ModuleType:

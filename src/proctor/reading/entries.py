@@ -9,16 +9,28 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from proctor.config.prices import Price
-from proctor.report import LONGEST_SECONDS, RolloutLine, bounded, unscored
+from proctor.report import (
+    LONGEST_SECONDS,
+    SAMPLE_LENGTH,
+    AttemptLine,
+    ErrorLine,
+    ReusedReplies,
+    RolloutLine,
+    TimingLine,
+    bounded,
+    unscored,
+)
 from proctor.rollout import Outcome, is_settled
 from proctor.store.folder import UNREADABLE
 from proctor.store.replay import AGENT, content_of, role_of
 from proctor.task import TaskId
+from proctor.trace import Usage
 
 KEY_DIGITS = 16
 PREVIEW_LENGTH = 160
@@ -28,6 +40,9 @@ LONGEST_WORD = 200
 LONGEST_LINE = 300
 """Of a line of code that failed."""
 MOST_METRICS = 200
+MOST_MODELS = 50
+"""Judges and helpers of one rollout that a report tells apart."""
+NO_ERROR = ErrorLine("")
 MOST_COUNTED = 2**31 - 1
 NUMBERS = range(2**31)
 """What can be the number of a rollout."""
@@ -72,6 +87,50 @@ class EntryRow(msgspec.Struct, frozen=True):
     record: EntryRecord
 
 
+class ReportPart(msgspec.Struct, frozen=True, kw_only=True, array_like=True, omit_defaults=True):
+    """What a report reads of a rollout that its entry lacks. Stored as an array: new fields are added at the
+    end."""
+
+    tokens: tuple[int, int, int, int] = (0, 0, 0, 0)
+    """As in `Usage`."""
+    error: ErrorLine | None = None
+    cleanup_error: ErrorLine | None = None
+    other_usage: dict[str, Usage] = {}
+    earlier_usage: Usage = Usage()
+    """Of all attempts before the last."""
+    reused_replies: dict[str, ReusedReplies] = {}
+
+
+class StoredEntry(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """What is stored beside a row, so that neither lists nor reports have to read the row."""
+
+    record: EntryRecord
+    part: ReportPart = ReportPart()
+
+    @property
+    def line(self) -> RolloutLine:
+        """The row as a report reads it."""
+        record, part = self.record, self.part
+        return RolloutLine(
+            example_id=record.task,
+            rollout=record.number,
+            outcome=record.outcome,
+            task_hash=record.task_hash,
+            reward=record.reward,
+            metrics=record.metrics,
+            stop_condition=record.stop_condition or None,
+            token_usage=Usage(*part.tokens),
+            other_usage=part.other_usage,
+            timing=TimingLine(record.seconds, record.started_at),
+            error=part.error,
+            cleanup_error=part.cleanup_error,
+            attempts=record.attempts,
+            earlier_attempts=(AttemptLine(record.outcome, NO_ERROR, usage=part.earlier_usage),),
+            env=record.env,
+            reused_replies=part.reused_replies,
+        )
+
+
 class CallOutcome(msgspec.Struct, frozen=True):
     role: str = AGENT
     finish_reason: str | None = None
@@ -85,9 +144,10 @@ class EntryLine(RolloutLine, frozen=True):
 
 
 _decode_line = msgspec.json.Decoder(EntryLine).decode
+_decode_report_line = msgspec.json.Decoder(RolloutLine).decode
 _decode_messages = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(EntryRecord).decode
+_unpack = msgspec.msgpack.Decoder(StoredEntry).decode
 _task_json = msgspec.json.Encoder().encode
 
 
@@ -102,6 +162,17 @@ def read_entry(raw: bytes, cost_of: CostOf | None = None) -> EntryRow:
     if line.rollout not in NUMBERS:
         raise msgspec.DecodeError(f"{line.rollout} cannot be the number of a rollout")
     return build_entry(line, line.completion, count_answers(line.model_calls), cost_of)
+
+
+def read_lenient_entry(raw: bytes) -> EntryRow:
+    """The same, also where the messages or calls of the row are not as Proctor writes them."""
+    try:
+        return read_entry(raw)
+    except UNREADABLE:
+        line = _decode_report_line(raw)
+        if line.rollout not in NUMBERS:
+            raise
+        return build_entry(line, b"", 0, None)
 
 
 def build_entry(
@@ -136,11 +207,39 @@ def build_entry(
     return EntryRow(line, record)
 
 
-def pack_entry(record: EntryRecord) -> bytes:
-    return _pack(record)
+def pack_entry(entry: EntryRow) -> bytes:
+    """An entry to be stored beside its row."""
+    line, used = entry.line, bounded(entry.line.token_usage)
+    part = ReportPart(
+        tokens=(used.input_tokens, used.output_tokens, used.cached_tokens, used.reasoning_tokens),
+        error=None if line.error is None else shorten_error(line.error),
+        cleanup_error=None if line.cleanup_error is None else shorten_error(line.cleanup_error),
+        other_usage={
+            safe_text(name, LONGEST_WORD): bounded(usage)
+            for name, usage in islice(line.other_usage.items(), MOST_MODELS)
+        },
+        earlier_usage=bounded(sum((bounded(each.usage) for each in line.earlier_attempts), Usage())),
+        reused_replies={
+            safe_text(name, LONGEST_WORD): ReusedReplies(
+                min(reused.calls, MOST_COUNTED), bounded(reused.usage)
+            )
+            for name, reused in islice(line.reused_replies.items(), MOST_MODELS)
+        },
+    )
+    return _pack(StoredEntry(msgspec.structs.replace(entry.record, cost_usd=None), part))
 
 
-def unpack_entry(packed: bytes) -> EntryRecord:
+def shorten_error(error: ErrorLine) -> ErrorLine:
+    """The part of an error that a report shows, as text that any encoding can take."""
+    return ErrorLine(
+        safe_text(error.error, LONGEST_WORD),
+        safe_text(error.message, SAMPLE_LENGTH),
+        safe_text(error.phase, LONGEST_WORD),
+        safe_text(error.location, LONGEST_LINE),
+    )
+
+
+def unpack_entry(packed: bytes) -> StoredEntry:
     """An entry that was stored beside its row. Raises one of UNREADABLE if it was not written by us."""
     return _unpack(packed)
 
@@ -203,8 +302,11 @@ def decode_message(raw: msgspec.Raw) -> Any:
 
 def safe_line(text: str, most: int) -> str:
     """The beginning of a text as one line that any encoding can take."""
-    short = " ".join(text[: 4 * most].split())[:most]
-    return short.encode("utf-8", "replace").decode()
+    return safe_text(" ".join(text[: 4 * most].split()), most)
+
+
+def safe_text(text: str, most: int) -> str:
+    return text[:most].encode("utf-8", "replace").decode()
 
 
 def limit_seconds(seconds: float) -> float:

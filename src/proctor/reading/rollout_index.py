@@ -11,6 +11,7 @@ import math
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from threading import RLock
 from typing import Any, get_args
 
@@ -130,14 +131,15 @@ class RolloutIndex:
 
     # Growing
 
-    def add(self, record: EntryRecord) -> int | None:
-        """The slot of a new row; None for a row of a rollout that another row stands for."""
+    def add(self, record: EntryRecord, *, replaces: bool = False) -> int | None:
+        """The slot of a new row; None for a row of a rollout that another row stands for, unless the new one
+        is known to replace it."""
         with self.lock:
             task = self._number_of_task(record.task, record.task_hash)
             name = task << NUMBER_BITS | record.number
             known = self._slots.get(name)
             if known is not None:
-                if self.is_settled(known) or not record.settled:
+                if not replaces and (self.is_settled(known) or not record.settled):
                     return None
                 self.alive[known] = 0
                 self.count -= 1
@@ -190,6 +192,19 @@ class RolloutIndex:
         self.metrics.append(record.metrics)
         self.text += f"{record.error}{SEPARATOR}{record.preview}".encode()
         self.text_end.append(len(self.text))
+
+    def without_costs(self) -> RolloutIndex:
+        """The same rollouts for those who must not see what they cost."""
+        with self.lock:
+            other: RolloutIndex = self.cached("without costs", self._copy_without_costs)
+            other.complete = self.complete
+            return other
+
+    def _copy_without_costs(self) -> RolloutIndex:
+        other = copy(self)
+        other.cost = array("d", [math.nan]) * len(self.alive)
+        other._cached = {}
+        return other
 
     # Reading
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -21,17 +21,62 @@ from proctor.api.run_list import (
     SuiteCell,
     SuiteInfo,
 )
-from proctor.api.runs import RunInfo
+from proctor.api.runs import RunInfo, RunKind, RunOrigin, RunScore
+from proctor.run import RunStatus
 
 MOST_FACET_VALUES = 200
 MATRIX_FIELDS = ("environment", "model", "agent")
 """What runs of a sweep may differ in besides their settings."""
 
-ValuesOf = Callable[[RunInfo], Iterable[str]]
+
+class ListedRun(Protocol):
+    """What lists read of a run."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def kind(self) -> RunKind: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def owner(self) -> str: ...
+    @property
+    def team(self) -> str | None: ...
+    @property
+    def agent(self) -> str | None: ...
+    @property
+    def environment(self) -> str: ...
+    @property
+    def version(self) -> str | None: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def status(self) -> RunStatus: ...
+    @property
+    def score(self) -> RunScore | None: ...
+    @property
+    def cost_usd(self) -> float | None: ...
+    @property
+    def suite(self) -> str | None: ...
+    @property
+    def tags(self) -> list[str]: ...
+    @property
+    def created_at(self) -> float: ...
+    @property
+    def started_at(self) -> float | None: ...
+    @property
+    def ended_at(self) -> float | None: ...
+    @property
+    def origin(self) -> RunOrigin | None: ...
+
+
+R = TypeVar("R", bound=ListedRun)
+ValuesOf = Callable[[ListedRun], Iterable[str]]
 FILTERS: dict[str, ValuesOf] = {
     "status": lambda run: [run.status],
     "kind": lambda run: [run.kind],
     "environment": lambda run: [run.environment, f"{run.environment}@{run.version}"],
+    "version": lambda run: [run.version or ""],
     "model": lambda run: [run.model],
     "agent": lambda run: [run.agent or ""],
     "owner": lambda run: [run.owner],
@@ -39,15 +84,17 @@ FILTERS: dict[str, ValuesOf] = {
     "dataset": lambda run: [] if run.origin is None else [run.origin.dataset.name],
     "tag": lambda run: run.tags,
 }
-FACETS: dict[str, ValuesOf] = {**FILTERS, "environment": lambda run: [run.environment]}
-SINGLE: dict[str, Callable[[RunInfo], str | None]] = {
+FACETS: dict[str, ValuesOf] = {
+    **{name: FILTERS[name] for name in ("status", "kind", "version", "model", "agent", "owner", "tag")},
+    "environment": lambda run: [run.environment],
+}
+SINGLE: dict[str, Callable[[ListedRun], str | None]] = {
     "suite": lambda run: run.suite,
-    "name": lambda run: run.name,
     "repository": lambda run: None if run.origin is None else run.origin.repository,
     "config_hash": lambda run: None if run.origin is None else run.origin.config_hash,
     "commit_sha": lambda run: None if run.origin is None else run.origin.commit_sha,
 }
-SORTS: dict[str, Callable[[RunInfo], Any]] = {
+SORTS: dict[str, Callable[[ListedRun], Any]] = {
     "created": lambda run: run.created_at,
     "ended": lambda run: run.ended_at,
     "score": lambda run: None if run.score is None else run.score.mean,
@@ -62,17 +109,28 @@ SORTS: dict[str, Callable[[RunInfo], Any]] = {
 }
 
 
+class SelectedRuns(msgspec.Struct, Generic[R], frozen=True):
+    """A page of runs."""
+
+    items: list[R]
+    total: int
+    next_cursor: str | None
+
+
 def list_page(runs: Sequence[RunInfo], query: RunListQuery) -> RunPage:
-    """A page of the runs that match; those that lack what they are sorted by come last."""
+    """A page of the runs that match."""
+    page = select_page(runs, query)
+    return RunPage(items=[shorten(run) for run in page.items], total=page.total, next_cursor=page.next_cursor)
+
+
+def select_page(runs: Sequence[R], query: RunListQuery) -> SelectedRuns[R]:
+    """The runs of a page; those that lack what they are sorted by come last."""
     ordered = sort_runs(filter_runs(runs, query), query)
     start = position_after(ordered, query)
     shown = ordered[start : start + query.limit]
     more = bool(shown) and start + len(shown) < len(ordered)
-    return RunPage(
-        items=[shorten(run) for run in shown],
-        total=len(ordered),
-        next_cursor=encode_cursor(shown[-1].id, start + len(shown)) if more else None,
-    )
+    cursor = encode_cursor(shown[-1].id, start + len(shown)) if more else None
+    return SelectedRuns(shown, len(ordered), cursor)
 
 
 def shorten(run: RunInfo) -> RunInfo:
@@ -80,7 +138,7 @@ def shorten(run: RunInfo) -> RunInfo:
     return msgspec.structs.replace(run, settings={}, resolved={}, summary=None)
 
 
-def position_after(ordered: Sequence[RunInfo], query: RunListQuery) -> int:
+def position_after(ordered: Sequence[ListedRun], query: RunListQuery) -> int:
     """After the run that the last page ended with, wherever it is by now; or where it was, if it is gone."""
     place = decode_cursor(query.cursor, str, int)
     if place is None:
@@ -89,31 +147,33 @@ def position_after(ordered: Sequence[RunInfo], query: RunListQuery) -> int:
     return next((at + 1 for at, run in enumerate(ordered) if run.id == last), max(0, position - 1))
 
 
-def filter_runs(runs: Iterable[RunInfo], query: RunListQuery, but: str = "") -> list[RunInfo]:
+def filter_runs(runs: Iterable[R], query: RunListQuery, but: str = "") -> list[R]:
     """The runs that match all filters, except one that is named."""
     found = [run for run in runs if is_in_time(run, query)]
     for name, values_of in FILTERS.items():
         wanted = set(getattr(query, name))
         if wanted and name != but:
-            found = [run for run in found if wanted & set(values_of(run))]
+            found = [run for run in found if not wanted.isdisjoint(values_of(run))]
     for name, value_of in SINGLE.items():
         if (told := getattr(query, name)) is not None:
             found = [run for run in found if value_of(run) == told]
+    if query.name is not None:
+        found = [run for run in found if query.name in run.name]
     if query.q and (text := query.q.strip().lower()):
         found = [run for run in found if text in searched_text(run)]
     return found
 
 
-def is_in_time(run: RunInfo, query: RunListQuery) -> bool:
+def is_in_time(run: ListedRun, query: RunListQuery) -> bool:
     after = query.since is None or run.created_at >= query.since
     return after and (query.until is None or run.created_at <= query.until)
 
 
-def searched_text(run: RunInfo) -> str:
+def searched_text(run: ListedRun) -> str:
     return "\n".join((run.id, run.name, run.environment, run.model, run.owner, run.agent or "")).lower()
 
 
-def sort_runs(runs: list[RunInfo], query: RunListQuery) -> list[RunInfo]:
+def sort_runs(runs: list[R], query: RunListQuery) -> list[R]:
     value_of = SORTS[query.sort]
     runs = sorted(runs, key=lambda run: (run.created_at, run.id), reverse=True)
     valued = [run for run in runs if value_of(run) is not None]
@@ -122,17 +182,16 @@ def sort_runs(runs: list[RunInfo], query: RunListQuery) -> list[RunInfo]:
     ]
 
 
-def count_facets(runs: Sequence[RunInfo], query: RunListQuery) -> RunFacets:
+def count_facets(runs: Sequence[ListedRun], query: RunListQuery) -> RunFacets:
     """The values of each filter, given the other filters."""
+    matching = filter_runs(runs, query)
     counted: dict[str, Any] = {}
-    for name in ("status", "kind", "environment", "model", "agent", "owner", "tag"):
-        values_of = FACETS[name]
-        counts = Counter(
-            value for run in filter_runs(runs, query, but=name) for value in set(values_of(run)) if value
-        )
+    for name, values_of in FACETS.items():
+        found = filter_runs(runs, query, but=name) if getattr(query, name) else matching
+        counts = Counter(value for run in found for value in set(values_of(run)) if value)
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_FACET_VALUES]
         counted[name] = [FacetValue(value, count) for value, count in ranked]
-    return RunFacets(total=len(filter_runs(runs, query)), **counted)
+    return RunFacets(total=len(matching), **counted)
 
 
 # Sweeps

@@ -24,6 +24,7 @@ from proctor.server.people.routes import router as people
 from proctor.server.people.session_routes import router as browser_login
 from proctor.server.platform import Platform
 from proctor.server.problems import HANDLERS, RETRY_SECONDS, UNCACHED
+from proctor.server.reading.routes import router as reading
 from proctor.server.request_fields import check_fields
 from proctor.server.requests import PlatformDependency, check_head, find_caller, need_authentication
 from proctor.server.runs.routes import router as runs
@@ -85,6 +86,7 @@ def build_app(settings: Settings) -> Litestar:
                     create_hub_router(settings),
                     create_datasets_router(settings),
                     runs,
+                    reading,
                     playing(settings),
                     secrets,
                     sources,

@@ -32,6 +32,7 @@ from proctor.server.people.callers import CallerCache
 from proctor.server.people.guesses import GuessLimiter
 from proctor.server.people.watch import AccessWatch
 from proctor.server.private_files import make_private_folder, tighten_data
+from proctor.server.reading.library import RunReading
 from proctor.server.runs.queue import extend_leases
 from proctor.server.runs.service import RunService
 from proctor.server.sandboxes.hub_library import HubLibrary, venv_source
@@ -90,6 +91,7 @@ class Platform:
         self.reserver = Reserver(self.database)
         self.meter = UsageMeter(self.database, self.models, self.reserver)
         self.upstreams = Upstreams(settings.allowed_endpoint_hosts)
+        self.reading = RunReading(self.database, self.runs, self.watch, self.models, settings.url)
         self.database.availability.on_return += [self._return_to_database, self.reserver.renew_all]
         self.runs.after_end += [self.sandboxes.reap, self.upstreams.close_own]
 
@@ -116,6 +118,7 @@ class Platform:
         """End what still has reports to send; after that, no request is answered."""
         await self.own_host.close()
         await self.runs.feed.close()
+        self.reading.feed.close()
 
     def _return_to_database(self) -> None:
         """What a restart of the server would do: while the database was away, no lease could be renewed, and
@@ -129,6 +132,7 @@ class Platform:
         await self.upstreams.close()
         await self.meter.close()
         self.database.availability.stop_waiting()
+        self.reading.feed.close()
         await self.watch.close()
         await self.housekeeping.close()
         await self.runs.close()

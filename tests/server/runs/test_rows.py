@@ -97,10 +97,10 @@ def test_a_finished_run_tells_its_report_computed_from_rows(database: Database, 
     database.write_now(reports.take_ending, run_id, 1, Ending(status="finished"), 102.0, 3)
     made = database.read_now(records.summarise, run_id)
     assert made is not None
-    assert made[1]["reward"]["mean"] == 0.5
+    assert made[1].reward.mean == 0.5
     database.write_now(records.save_summary, run_id, *made)
     row = database.read_now(queue.find_run, run_id)
-    assert (row.status, row.summary["reward"]["mean"]) == ("finished", 0.5)
+    assert (row.status, row.summary["reward"]["mean"], row.score["mean"]) == ("finished", 0.5, 0.5)
 
 
 def test_a_run_without_a_single_score_has_failed_by_its_provider(database: Database, run_id: str) -> None:
@@ -144,23 +144,3 @@ def test_rows_come_in_task_order_page_by_page(database: Database, run_id: str) -
         after = page[-1][0]
 
     assert seen == [(1, 0), (2, 0), (2, 1), (10, 0), (10, 1), ("a", 0), ("a", 1), ("b", 0)]
-
-
-def test_the_results_of_each_task_have_a_mean_and_a_spread(database: Database, run_id: str) -> None:
-    rewards = {10: [0.0, 1.0, 1.0, 0.0], 2: [0.3, 0.3], "a": [1.0]}
-    sent = [
-        making.row(task, n, reward=each) for task, found in rewards.items() for n, each in enumerate(found)
-    ]
-    report(database, run_id, 1, *sent, making.row("a", 1, outcome="model_error", reward=None))
-
-    first, more = database.read_now(task_rows.list_task_results, run_id, None, 2, None)
-    rest, no_more = database.read_now(task_rows.list_task_results, run_id, first[-1][0], 2, None)
-
-    assert (more, no_more) == (True, False)
-    two, ten, a = (result for _, result in [*first, *rest])
-    assert (two.task, two.mean, two.spread, two.lowest, two.highest) == (2, 0.3, 0.0, 0.3, 0.3)
-    assert (ten.task, ten.rollouts, ten.mean) == (10, 4, 0.5)
-    assert ten.spread == pytest.approx(0.57735)
-    assert (a.task, a.rollouts, a.scored, a.failed, a.mean, a.spread) == ("a", 2, 1, 1, 1.0, None)
-    (only,), _ = database.read_now(task_rows.list_task_results, run_id, None, 2, "a")
-    assert only[1] == a

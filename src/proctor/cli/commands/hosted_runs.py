@@ -30,7 +30,8 @@ from proctor.store.export import ExportRow
 from proctor.task import TaskId
 
 if TYPE_CHECKING:
-    from proctor.api.runs import RunEvent, RunInfo, TaskResult
+    from proctor.api.rollout_list import TaskGroup
+    from proctor.api.runs import RunEvent, RunInfo
     from proctor.client.connection import ServerConnection
 
 T = TypeVar("T")
@@ -220,13 +221,13 @@ def samples_command(
 
     async def fetch_rows(
         server: ServerConnection, run_id: str
-    ) -> tuple[list[msgspec.Raw], dict[TaskId, TaskResult]]:
+    ) -> tuple[list[msgspec.Raw], dict[TaskId, TaskGroup]]:
         rows = runs.iterate_rows(server, run_id, failed=failed, task=task, order="task")
         found = await take_first(rows, most)
         repeated = find_repeated_tasks(found)
         if not repeated or as_json:
             return found, {}
-        results = runs.iterate_task_results(server, run_id, task)
+        results = runs.iterate_task_groups(server, run_id, task)
         return found, {result.task: result async for result in results if result.task in repeated}
 
     found, results = call_for_run(run_id, fetch_rows)
@@ -247,10 +248,10 @@ def show_task_results(run_id: str, most: int, task: str | None, as_json: bool) -
     from proctor.cli.views.hosted_runs import task_result_lines
     from proctor.client import runs
 
-    async def fetch(server: ServerConnection, run_id: str) -> list[TaskResult]:
-        return await take_first(runs.iterate_task_results(server, run_id, task), most)
+    async def fetch(server: ServerConnection, run_id: str) -> list[TaskGroup]:
+        return await take_first(runs.iterate_task_groups(server, run_id, task), most)
 
-    found = call_for_run(run_id, fetch)
+    found = [msgspec.structs.replace(group, entries=[]) for group in call_for_run(run_id, fetch)]
     if as_json:
         print_json({"run": run_id, "tasks": found})
     elif not found:

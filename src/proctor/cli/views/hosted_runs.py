@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from proctor.api.runs import Estimate, RunEvent, RunInfo, RunOrigin, RunSharing, TaskResult, run_page
+from proctor.api.rollout_list import TaskGroup
+from proctor.api.runs import Estimate, RunEvent, RunInfo, RunOrigin, RunSharing, run_page
 from proctor.cli.views.escape import one_line, strip_escapes
 from proctor.cli.views.formatting import (
     format_dollars,
@@ -278,7 +279,7 @@ def event_text(event: RunEvent) -> str:
     return f"{stamp} STATUS {event.status}{cause or (f': {one_line(event.text)}' if event.text else '')}"
 
 
-def task_result_lines(found: Sequence[TaskResult], width: int | None) -> Iterator[StyledLine]:
+def task_result_lines(found: Sequence[TaskGroup], width: int | None) -> Iterator[StyledLine]:
     columns = [
         TableColumn("task", may_shrink=True),
         TableColumn("rollouts", right=True),
@@ -305,7 +306,7 @@ def reward_cell(value: float | None) -> Part:
 
 
 def grouped_sample_lines(
-    rows: Iterable[ExportRow], results: Mapping[TaskId, TaskResult], *, full: bool, width: int | None
+    rows: Iterable[ExportRow], results: Mapping[TaskId, TaskGroup], *, full: bool, width: int | None
 ) -> Iterator[StyledLine]:
     """Rollouts in task order, those of a task that was played several times under its figures."""
     before: TaskId | None = None
@@ -317,7 +318,7 @@ def grouped_sample_lines(
         yield from sample_lines(row, full=full, width=width)
 
 
-def task_heading(result: TaskResult) -> str:
+def task_heading(result: TaskGroup) -> str:
     figures = [format_quantity(result.rollouts, "rollout")]
     if result.mean is not None:
         spread = "" if result.spread is None else f" ± {format_short_number(result.spread)}"

@@ -9,22 +9,17 @@ from __future__ import annotations
 import os
 import re
 from array import array
-from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
 from proctor.api.log import LogEntry, LogPage, LogQuery
 from proctor.reading.folders.rows_file import iterate_lines
-from proctor.support.logs import PRINTED
+from proctor.reading.log_pages import LEVELS, build_log_page, list_levels
 
-LEVELS = ("", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", PRINTED)
-ASKED_AS = {"CRITICAL": "ERROR", PRINTED: "INFO"}
-"""The level by which one asks for lines of these."""
 HEAD = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) ([A-Z]+) ?")
 LONGEST_LINE = 20_000
 """Characters; a longer line is cut."""
-MOST_PAGE_BYTES = 4 * 2**20
 
 
 class LogFile:
@@ -85,54 +80,11 @@ class LogFile:
     # Pages
 
     def _page(self, file: int, query: LogQuery, is_complete: bool) -> LogPage:
-        numbers = [*self._choose(file, query)]
-        lines = self._read_lines(file, numbers)
-        wanted = self._matcher(file, query)
-        first, last = (numbers[0], numbers[-1]) if numbers else self._edges(query)
-        return LogPage(
-            items=lines,
-            more_before=next(filter(wanted, range(first - 1, 0, -1)), None) is not None,
-            more_after=next(filter(wanted, range(last + 1, len(self._start) + 1)), None) is not None,
-            is_complete=is_complete,
+        matches = Matcher(self, file, list_levels(query), (query.q or "").strip().lower())
+        count = len(self._start)
+        return build_log_page(
+            count, query, matches, lambda number: self._entry(number, self.read(file, number)), is_complete
         )
-
-    def _edges(self, query: LogQuery) -> tuple[int, int]:
-        """Between which lines an empty page is."""
-        if query.before is not None:
-            return 1, max(0, query.before - 1)
-        return (query.after or 0) + 1, len(self._start)
-
-    def _choose(self, file: int, query: LogQuery) -> list[int]:
-        """The numbers of the lines of a page."""
-        wanted, count = self._matcher(file, query), len(self._start)
-        if query.after is not None:
-            return take(filter(wanted, range(max(0, query.after) + 1, count + 1)), query.limit)
-        if query.around is not None:
-            middle = max(1, min(query.around, count))
-            before = take(filter(wanted, range(middle - 1, 0, -1)), query.limit // 2)
-            after = take(filter(wanted, range(middle, count + 1)), query.limit - len(before))
-            return [*reversed(before), *after]
-        end = count if query.before is None else min(count, query.before - 1)
-        return take(filter(wanted, range(end, 0, -1)), query.limit)[::-1]
-
-    def _matcher(self, file: int, query: LogQuery) -> Matcher:
-        levels = {
-            place
-            for place, level in enumerate(LEVELS)
-            if not query.level or ASKED_AS.get(level, level) in query.level
-        }
-        return Matcher(self, file, levels, (query.q or "").strip().lower())
-
-    def _read_lines(self, file: int, numbers: Iterable[int]) -> list[LogEntry]:
-        found: list[LogEntry] = []
-        size = 0
-        for number in numbers:
-            raw = self.read(file, number)
-            size += len(raw)
-            if found and size > MOST_PAGE_BYTES:
-                break
-            found.append(self._entry(number, raw))
-        return found
 
     def _entry(self, number: int, raw: bytes) -> LogEntry:
         head = HEAD.match(raw) if self._is_head[number - 1] else None
@@ -177,10 +129,6 @@ class Matcher:
         if not self._text:
             return True
         return self._text in self._log.read(self._file, number).decode("utf-8", "replace").lower()
-
-
-def take(numbers: Iterator[int], most: int) -> list[int]:
-    return [number for number, _ in zip(numbers, range(most), strict=False)]
 
 
 def parse_time(stamp: bytes) -> float:

@@ -21,15 +21,10 @@ from proctor.config.prices import Price, find_price
 from proctor.reading.entries import EntryRow, cost_by_prices, read_entry, task_key
 from proctor.reading.folders.log_file import LogFile
 from proctor.reading.folders.rows_file import ReadRows, RowsFile, read_batches
-from proctor.reading.folders.run_info import (
-    FolderMetadata,
-    build_run_info,
-    progress_of_summary,
-    read_folder_metadata,
-    score_of_summary,
-)
+from proctor.reading.folders.run_info import FolderMetadata, build_run_info, read_folder_metadata
 from proctor.reading.port import Batch
 from proctor.reading.rollout_index import RolloutIndex
+from proctor.reading.scores import progress_of_summary, score_of_summary
 from proctor.report import Summary, Tally
 from proctor.run import ENDED
 from proctor.store.folder import METADATA, RESULTS, UNREADABLE

@@ -14,9 +14,9 @@ import msgspec
 
 from proctor.api.runs import Cause, CauseCode, Progress, RunInfo, RunScore
 from proctor.contracts import PASS_THRESHOLD
+from proctor.reading.scores import progress_of_summary, score_of_summary
 from proctor.report import Summary
 from proctor.run import ENDED, RunStatus
-from proctor.stats.mean import MeanEstimate
 from proctor.store.folder import METADATA, UNREADABLE
 from proctor.store.index import is_abandoned, parse_start_time
 from proctor.trace import Usage
@@ -146,30 +146,11 @@ def build_progress(metadata: FolderMetadata, summary: Summary | None) -> Progres
     return progress_of_summary(summary, planned)
 
 
-def progress_of_summary(summary: Summary, planned: int | None) -> Progress:
-    excluded = summary.outcomes.get("excluded", 0)
-    return Progress(
-        planned=summary.planned if summary.planned is not None else planned,
-        settled=summary.scored + excluded,
-        scored=summary.scored,
-        failed=summary.finished - summary.scored - excluded,
-        mean_reward=summary.reward.mean,
-    )
-
-
 def find_score(metadata: FolderMetadata, summary: Summary | None) -> RunScore | None:
     if summary is not None:
         return score_of_summary(summary)
     mean = metadata.get("avg_reward", float, None)
     return None if mean is None else RunScore(mean=mean)
-
-
-def score_of_summary(summary: Summary) -> RunScore:
-    return score_of(summary.reward, summary.coverage)
-
-
-def score_of(reward: MeanEstimate, coverage: float | None) -> RunScore:
-    return RunScore(mean=reward.mean, interval=reward.interval, tasks=reward.n, coverage=coverage)
 
 
 def find_cost(metadata: FolderMetadata) -> float | None:

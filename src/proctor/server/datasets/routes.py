@@ -33,7 +33,7 @@ from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ConflictError, InvalidError, NotFoundError, TooLargeError
 from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency
-from proctor.server.runs.routes import counted_stream
+from proctor.server.runs.streams import counted_stream
 from proctor.server.settings import Settings
 from proctor.server.unused_files import remove_unused_files
 

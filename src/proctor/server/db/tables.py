@@ -240,12 +240,16 @@ runs = Table(
     Column("created_at", Double, nullable=False),
     Column("started_at", Double),
     Column("ended_at", Double),
+    Column("score", JSON(none_as_null=True)),  # of the summary, for lists
+    Column("suite", Text),
+    Column("tags", JSON(none_as_null=True)),
     UniqueConstraint("owner", "client_run_id"),
 )
 Index("ix_runs_status", runs.c.status)
 Index("ix_runs_owner", runs.c.owner, runs.c.started_at)
 Index("ix_runs_created_at", runs.c.created_at, runs.c.id)
 Index("ix_runs_environment_id", runs.c.environment_id)
+Index("ix_runs_suite", runs.c.suite)
 datasets = Table(
     "datasets",
     metadata,
@@ -308,6 +312,14 @@ rollouts = Table(
     Column("row", LargeBinary, nullable=False),  # zlib
 )
 Index("ix_rollouts_place", rollouts.c.run_id, rollouts.c.place)
+rollout_entries = Table(
+    "rollout_entries",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("place", Integer, primary_key=True),  # of the rollout
+    Column("entry", LargeBinary, nullable=False),  # msgpack
+    comment="What lists and reports read of a rollout, so that they need not read its row.",
+)
 events = Table(
     "events",
     metadata,

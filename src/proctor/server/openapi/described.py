@@ -21,6 +21,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     body: Any = None
     """The type of a body that the handler reads by itself."""
     body_type: str = "application/json"
+    is_file: bool = False
+    """The answer is bytes of no type that the API describes."""
     nothing: bool = False
     """It may also answer 204, without content."""
     is_open: bool = False

@@ -22,9 +22,9 @@ from proctor.api.common import BASE, HOST_KEY_HEADER, IDEMPOTENCY_HEADER, PROBLE
 from proctor.api.field_problems import list_alternatives
 from proctor.api.rows import RolloutRow
 from proctor.server.openapi.described import BINARY, KEY, Description
-from proctor.server.openapi.schemas import Schema, Schemas, list_structs
+from proctor.server.openapi.schemas import Schema, Schemas, list_structs, read_field_texts
 from proctor.server.paging import MOST_ITEMS
-from proctor.server.request_fields import LENIENT, find_body_type, query_types
+from proctor.server.request_fields import LENIENT, QUERY, find_body_type, list_query_fields, query_types
 
 JSON = "application/json"
 TEXT_STREAMS = ("text/event-stream", "application/x-ndjson")
@@ -107,12 +107,20 @@ class Operation(msgspec.Struct, frozen=True):
         return self.described.body or find_body_type(self.handler)
 
     @property
+    def query(self) -> type[msgspec.Struct] | None:
+        """The struct of its query parameters, if it has one."""
+        found: type[msgspec.Struct] | None = self.handler.opt.get(QUERY)
+        return found
+
+    @property
     def is_lenient(self) -> bool:
         return bool(self.handler.opt.keys() & LENIENT.keys())
 
     @property
     def response(self) -> Any:
         """The type of its answer; None if it has no content, or no type."""
+        if self.described.is_file:
+            return None
         if self.described.response is not None:
             return self.described.response
         kind = self.handler.parsed_fn_signature.return_type
@@ -213,15 +221,15 @@ def build_parameters(each: Operation, schemas: Schemas) -> list[Schema]:
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in each.path_names
     ]
-    signature = each.handler.parsed_fn_signature.parameters
-    for name, kind in query_types(each.handler).items():
-        field = signature[name]
-        schema = dict(schemas.of(strip_null(kind)))
-        if field.has_default and field.default is not None:
+    texts = {} if each.query is None else read_field_texts(each.query)
+    for name, field in list_query_fields(each.handler).items():
+        schema = dict(schemas.of(strip_null(field.type)))
+        if field.default is not None:
             schema["default"] = field.default
-        if name == "limit":
+        if name == "limit" and each.query is None:
             schema |= {"minimum": 1, "maximum": MOST_ITEMS}
-        found.append({"name": name, "in": "query", "required": not field.has_default, "schema": schema})
+        parameter = {"name": name, "in": "query", "required": field.required, "schema": schema}
+        found.append({**parameter, **({"description": texts[name]} if name in texts else {})})
     if each.method == "POST" and each.status == CREATED:
         found.append(
             {
@@ -237,8 +245,10 @@ def build_parameters(each: Operation, schemas: Schemas) -> list[Schema]:
 
 def strip_null(kind: Any) -> Any:
     """The type of a parameter that may be omitted: a query has no null."""
-    given = [each for each in list_alternatives(kind) if each is not type(None)]
-    return reduce(or_, given)
+    alternatives = list_alternatives(kind)
+    if type(None) not in alternatives:
+        return kind
+    return reduce(or_, [each for each in alternatives if each is not type(None)])
 
 
 def build_body(each: Operation, schemas: Schemas) -> Schema:

@@ -132,9 +132,13 @@ class Feed:
         self._database = database
         self._topics: dict[str, Topic] = {}
         self.closing = False
+        self.on_wake: list[Callable[[str], None]] = []
+        """Also told which run has new events."""
 
     def wake(self, run_id: str) -> None:
         """A run has new events."""
+        for tell in self.on_wake:
+            tell(run_id)
         topic = self._topics.get(run_id)
         if topic is not None:
             topic.wanted.set()

@@ -15,6 +15,7 @@ import msgspec
 from proctor.api.bounds import LARGEST_METADATA, MEGABYTE, MOST_LOG_BYTES, MOST_LOG_LINES, MOST_ROWS
 from proctor.api.field_problems import refuse, unknown_name
 from proctor.api.runs import LogText, Report, RunEvent
+from proctor.reading.entries import pack_entry, read_lenient_entry
 from proctor.report import RolloutLine
 from proctor.server.problems import InvalidError, TooLargeError
 from proctor.server.runs import event_log as story
@@ -51,6 +52,8 @@ class ReadRow(msgspec.Struct, frozen=True):
 
     line: RolloutLine
     packed: bytes
+    entry: bytes
+    """What lists and reports read of it."""
 
     @property
     def task(self) -> str:
@@ -151,6 +154,7 @@ def read_row(raw: bytes) -> ReadRow:
     """A row on a single line, as in the file, however it was sent."""
     try:
         line = _line(raw)
+        entry = read_lenient_entry(raw)
         raw.decode()  # parts that a report does not read are checked nowhere else
         flat = msgspec.json.format(raw, indent=-1) if b"\n" in raw or b"\r" in raw else raw
     except UNREADABLE as error:
@@ -158,7 +162,7 @@ def read_row(raw: bytes) -> ReadRow:
     if problem := line.illegal_score:
         task = str(line.example_id)[:LONGEST_TASK]
         raise InvalidError(f"Rollout {line.rollout} of task {task!r}: {problem}.", code="bad_row")
-    return ReadRow(line, zlib.compress(flat.rstrip(b"\n"), 1))
+    return ReadRow(line, zlib.compress(flat.rstrip(b"\n"), 1), pack_entry(entry))
 
 
 def bad_row(error: Exception) -> InvalidError:

@@ -235,6 +235,7 @@ def resume(connection: Connection, run_id: str, now: float, asked: ResumeRequest
         crashes=0,
         rows_at_crash=0,
         summary=None,
+        score=None,
         timeout_minutes=asked.timeout_minutes or row.timeout_minutes,
         max_cost=row.max_cost if asked.max_cost_usd is None else round(asked.max_cost_usd * MILLION),
     )
@@ -264,13 +265,6 @@ def sweep(connection: Connection, now: float, most_crashes: int) -> list[str]:
             stop(connection, run_id, why, now)
         changed.append(run_id)
     return changed
-
-
-def queue_position(connection: Connection, row: Row[Any]) -> int | None:
-    if row.status != "pending":
-        return None
-    before = select(func.count()).where(runs.c.status == "pending", runs.c.created_at < row.created_at)
-    return connection.execute(before).scalar_one()
 
 
 def explain_waiting(connection: Connection, row: Row[Any], now: float) -> str:

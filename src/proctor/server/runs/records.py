@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, delete, insert, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, or_, select, update
 
+from proctor.api.bounds import LONGEST_NAME
 from proctor.api.common import new_id
-from proctor.api.runs import Cause, NewUpload, Permissions, RunEvent, RunInfo, RunVisibility, UploadEnd
+from proctor.api.runs import (
+    Cause,
+    NewUpload,
+    Permissions,
+    RunEvent,
+    RunInfo,
+    RunOrigin,
+    RunScore,
+    RunVisibility,
+    UploadEnd,
+)
+from proctor.reading.scores import score_of_summary
+from proctor.report import Summary
 from proctor.run import ENDED
-from proctor.server.db.tables import run_origins, runs
+from proctor.server.db.tables import runs
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, ForbiddenError, NotFoundError
+from proctor.server.runs import entries, queue, rows
 from proctor.server.runs import event_log as story
-from proctor.server.runs import queue, rows
 from proctor.server.sources.origins import find_origin
 
 MILLION = 1_000_000
+MOST_TAGS = 50
 BRIEF_COLUMNS = [column for column in runs.c if column.name not in ("metadata", "settings", "summary")]
 """The columns of a list: the others may be long."""
 NAMED_SETTINGS = [runs.c.settings[name].as_string().label(name) for name in ("agent", "runtime")]
@@ -43,6 +58,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     timeout_minutes: int
     max_cost: int | None
     planned: int | None = None
+    suite: str | None = None
 
 
 def add_run(connection: Connection, asked: Submission, now: float) -> str:
@@ -102,7 +118,7 @@ def add_upload(connection: Connection, caller: Caller, new: NewUpload) -> RunInf
         "client_run_id": new.client_run_id,
         "settings": new.metadata.get("config") or {},
         "permissions": {},
-        "metadata": dict(new.metadata),
+        **metadata_values(new.metadata),
         "row_bytes": len(msgspec.json.encode(new.metadata)),
         "planned": new.planned,
         "started_at": new.started_at or now,
@@ -116,14 +132,25 @@ def end_upload(connection: Connection, run_id: str, told: UploadEnd) -> None:
     """An upload may end more than once: a resumed run ends again."""
     now = time.time()
     why = Cause(code="internal", message=told.note) if told.note and told.status != "finished" else None
-    values: dict[str, Any] = {"ended_at": now, "summary": None}
+    values: dict[str, Any] = {"ended_at": now, "summary": None, "score": None}
     if told.metadata:
-        values["metadata"] = dict(told.metadata)
+        values |= metadata_values(told.metadata)
         values["planned"] = parse_count(told.metadata.get("planned"))
     if queue.find_run(connection, run_id).status != told.status:
         queue.change_status(connection, run_id, told.status, now, why, **values)
     else:
         connection.execute(update(runs).where(runs.c.id == run_id).values(values))
+
+
+def metadata_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's metadata.json as columns: with what lists show of it, should it have that."""
+    values: dict[str, Any] = {"metadata": dict(metadata)}
+    suite, tags = metadata.get("suite"), metadata.get("tags")
+    if isinstance(suite, str) and suite:
+        values["suite"] = suite[:LONGEST_NAME]
+    if isinstance(tags, list) and tags:
+        values["tags"] = [tag[:LONGEST_NAME] for tag in tags[:MOST_TAGS] if isinstance(tag, str)]
+    return values
 
 
 def parse_count(value: Any) -> int | None:
@@ -171,58 +198,6 @@ def need_visible_run(
     return row
 
 
-SUBMITTED = ("repository", "config_hash", "commit_sha")
-"""Conditions on where a run was submitted from."""
-
-
-class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs to list."""
-
-    environment: str | None = None
-    status: str | None = None
-    model: str | None = None
-    owner: str | None = None
-    team: str | None = None
-    kind: str | None = None
-    name: str | None = None
-    repository: str | None = None
-    config_hash: str | None = None
-    commit_sha: str | None = None
-
-    def conditions(self) -> list[ColumnElement[bool]]:
-        given = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
-        own = [name for name in given if name in runs.c and name not in ("name", "environment")]
-        found = [runs.c[name] == given[name] for name in own]
-        submitted = [run_origins.c[name] == given[name] for name in SUBMITTED if name in given]
-        if submitted:
-            found.append(runs.c.id.in_(select(run_origins.c.run_id).where(*submitted)))
-        if self.name is not None:
-            found.append(runs.c.name.contains(self.name, autoescape=True))
-        if self.environment is not None:
-            slug, _, version = self.environment.partition("@")
-            found.append(runs.c.environment == slug)
-            if version:
-                found.append(runs.c.version == version)
-        return found
-
-
-def list_runs(
-    connection: Connection,
-    wanted: RunQuery,
-    seen: ColumnElement[bool] | None,
-    before: tuple[float, str] | None,
-    limit: int,
-) -> list[Row[Any]]:
-    """Newest first; `seen` limits them to those that a caller may see."""
-    query = select(*BRIEF_COLUMNS, *NAMED_SETTINGS).where(*wanted.conditions())
-    if seen is not None:
-        query = query.where(seen)
-    if before is not None:
-        query = query.where(tuple_(runs.c.created_at, runs.c.id) < tuple_(*before))
-    newest = query.order_by(runs.c.created_at.desc(), runs.c.id.desc())
-    return list(connection.execute(newest.limit(limit)))
-
-
 def remove_run(connection: Connection, run_id: str) -> None:
     row = queue.lock_run(connection, run_id)
     if row.kind == "hosted" and row.status not in ENDED:
@@ -231,7 +206,34 @@ def remove_run(connection: Connection, run_id: str) -> None:
 
 
 def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
-    """A run as the API shows it; in lists, without settings and report."""
+    """A run as the API shows it."""
+    origin = find_origin(connection, row.id)
+    return describe_row(row, origin, QueueState.of(connection, [row]))
+
+
+class QueueState(msgspec.Struct, frozen=True):
+    """What is to be said of runs that wait."""
+
+    places: Mapping[str, int] = {}
+    """How many runs are before each."""
+    waiting_because: str = ""
+
+    @staticmethod
+    def of(connection: Connection, rows: Sequence[Row[Any]]) -> QueueState:
+        pending = [row for row in rows if row.status == "pending"]
+        if not pending:
+            return QueueState()
+        times = sorted(
+            connection.execute(select(runs.c.created_at).where(runs.c.status == "pending")).scalars()
+        )
+        places = {row.id: bisect_left(times, row.created_at) for row in pending}
+        return QueueState(places, queue.explain_waiting(connection, pending[0], time.time()))
+
+
+def describe_row(row: Row[Any], origin: RunOrigin | None, waiting: QueueState) -> RunInfo:
+    """A run by its row; in lists, without settings and report."""
+    score = None if row.score is None else msgspec.convert(row.score, RunScore)
+    progress = rows.progress_of(row)
     return RunInfo(
         id=row.id,
         kind=row.kind,
@@ -248,7 +250,10 @@ def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
         model=row.model,
         status=row.status,
         cause=None if row.cause is None else msgspec.convert(row.cause, Cause),
-        progress=rows.progress_of(row),
+        progress=progress if score is None else msgspec.structs.replace(progress, mean_reward=score.mean),
+        score=score,
+        suite=row.suite,
+        tags=row.tags or [],
         permissions=msgspec.convert(row.permissions or {}, Permissions),
         timeout_minutes=row.timeout_minutes,
         max_cost_usd=None if row.max_cost is None else row.max_cost / MILLION,
@@ -256,8 +261,8 @@ def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
         attempt=row.attempt,
-        queue_place=queue.queue_position(connection, row),
-        waiting_because=queue.explain_waiting(connection, row, time.time()),
+        queue_place=waiting.places.get(row.id),
+        waiting_because=waiting.waiting_because if row.id in waiting.places else "",
         created_at=row.created_at,
         started_at=row.started_at,
         ended_at=row.ended_at,
@@ -265,7 +270,7 @@ def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
         settings=getattr(row, "settings", {}),
         resolved=read_resolved(getattr(row, "metadata", None)),
         summary=getattr(row, "summary", None),
-        origin=find_origin(connection, row.id, in_full=hasattr(row, "settings")),
+        origin=origin,
     )
 
 
@@ -275,22 +280,43 @@ def read_resolved(metadata: Any) -> dict[str, Any]:
     return resolved if isinstance(resolved, dict) else {}
 
 
+def with_public_address(row: Row[Any], server_url: str) -> Mapping[str, Any]:
+    """The metadata of a run; of a hosted one with an address that is also valid outside its sandbox."""
+    metadata: Mapping[str, Any] = row.metadata
+    if row.kind != "hosted" or "base_url" not in metadata:
+        return metadata
+    address = row.settings.get("api_base_url") or f"{server_url}/v1"
+    config = metadata.get("config")
+    if isinstance(config, Mapping) and "api_base_url" in config:
+        metadata = {**metadata, "config": {**config, "api_base_url": address}}
+    return {**metadata, "base_url": address}
+
+
 def read_word(row: Row[Any], name: str) -> str | None:
     """A setting of a run that was read whole, or by its name in a list."""
     value = row.settings.get(name) if "settings" in row._fields else getattr(row, name)
     return value if isinstance(value, str) else None
 
 
-def summarise(connection: Connection, run_id: str) -> tuple[int, dict[str, Any]] | None:
+def summarise(connection: Connection, run_id: str) -> tuple[int, Summary] | None:
     """The report of a run that has ended, computed from its rows, and its last event number; None if it has a
     report, or has not ended."""
     row = queue.find_run(connection, run_id)
-    if row.status not in ENDED or row.summary is not None:
+    if row.status not in ENDED or (row.summary is not None and row.score is not None):
         return None
-    return row.last_seq, msgspec.to_builtins(rows.summarise_rows(connection, row))
+    return row.last_seq, entries.summarise_rows(connection, row)
 
 
-def save_summary(connection: Connection, run_id: str, seq: int, summary: dict[str, Any]) -> None:
+def list_unscored(connection: Connection) -> list[str]:
+    """The runs that have ended and whose score lists do not have yet, the newest first."""
+    query = select(runs.c.id).where(runs.c.status.in_(ENDED), runs.c.score.is_(None))
+    return list(connection.execute(query.order_by(runs.c.created_at.desc())).scalars())
+
+
+def save_summary(connection: Connection, run_id: str, seq: int, summary: Summary) -> None:
     """Stored only if nothing has happened since it was computed."""
     unchanged = (runs.c.id == run_id) & (runs.c.last_seq == seq)
-    connection.execute(update(runs).where(unchanged).values(summary=summary))
+    score = msgspec.to_builtins(score_of_summary(summary))
+    connection.execute(
+        update(runs).where(unchanged).values(summary=msgspec.to_builtins(summary), score=score)
+    )

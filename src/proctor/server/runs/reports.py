@@ -14,10 +14,11 @@ from proctor.api.runs import Cause, Ending, LostRun, ReportReply, RunEvent
 from proctor.run import ACTIVE
 from proctor.server.db.tables import rollouts, runs
 from proctor.server.problems import QuotaError, UnauthenticatedError
+from proctor.server.runs import entries, queue, rows
 from proctor.server.runs import event_log as story
-from proctor.server.runs import queue, rows
 from proctor.server.runs.causes import build_cause, cause_of_no_scores
 from proctor.server.runs.incoming import PreparedReport
+from proctor.server.runs.records import metadata_values
 
 LOG_SHARE = 4
 """At most one in this many stored bytes of a run may be log: rows are its purpose."""
@@ -61,7 +62,7 @@ def keep_facts(
     if news.planned is not None:
         values["planned"] = news.planned
     if news.metadata is not None:
-        values |= {"metadata": dict(news.metadata), "row_bytes": runs.c.row_bytes + news.metadata_bytes}
+        values |= metadata_values(news.metadata) | {"row_bytes": runs.c.row_bytes + news.metadata_bytes}
     if values:
         connection.execute(update(runs).where(runs.c.id == run_id).values(values))
 
@@ -115,7 +116,7 @@ def take_ending(
     """The final report of an attempt. One that stops without being asked to was stopped by its host."""
     row = lock_attempt(connection, run_id, attempt)
     if ending.metadata:
-        connection.execute(update(runs).where(runs.c.id == run_id).values(metadata=dict(ending.metadata)))
+        connection.execute(update(runs).where(runs.c.id == run_id).values(metadata_values(ending.metadata)))
     if ending.status == "stopped" and row.status == "running":
         why = build_cause("crashed", "The host that played the run was shut down.")
         queue.report_lost(connection, run_id, LostRun(why, blameless=True), now, most_crashes)
@@ -141,7 +142,7 @@ def find_no_scores_cause(connection: Connection, row: Row[Any]) -> Cause | None:
 
 def commonest_error(connection: Connection, run_id: str) -> str:
     counts: dict[str, int] = {}
-    for line in rows.iterate_lines(connection, run_id):
+    for line in entries.iterate_lines(connection, run_id):
         if line.error is not None:
             text = f"{line.error.error}: {line.error.message}"
             counts[text] = counts.get(text, 0) + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -15,7 +15,7 @@ from litestar.response import Response, Stream
 from sqlalchemy import Connection, Row
 
 from proctor.api.bounds import MEGABYTE
-from proctor.api.common import LINK_HEADER, Page
+from proctor.api.common import LINK_HEADER, Page, new_id
 from proctor.api.rows import RolloutRow
 from proctor.api.runs import (
     Events,
@@ -25,22 +25,18 @@ from proctor.api.runs import (
     RowOrder,
     RunEvent,
     RunInfo,
-    RunKind,
     RunSharing,
     RunVisibilityChange,
     StartedRuns,
     StopRequest,
-    TaskResult,
     run_page,
 )
-from proctor.run import ENDED, RunStatus
 from proctor.server.gateway.models import ModelRoute
 from proctor.server.gateway.outbound import check_endpoint_url
 from proctor.server.names import LINES, check_text
 from proctor.server.openapi.described import describe
-from proctor.server.paging import build_page, check_limit, decode_cursor, encode_cursor
+from proctor.server.paging import check_limit, decode_cursor, encode_cursor
 from proctor.server.people.tokens import Caller
-from proctor.server.people.watch import Check
 from proctor.server.platform import Platform
 from proctor.server.problems import ApiError, ConflictError, ForbiddenError, InvalidError
 from proctor.server.quotas import check_pending, check_storage
@@ -56,6 +52,7 @@ from proctor.server.runs import queue, records, rows, sharing, submission, task_
 from proctor.server.runs.batch import RunBatch
 from proctor.server.runs.causes import build_cause
 from proctor.server.runs.links import read_link
+from proctor.server.runs.streams import counted_stream, still_reads
 
 ROWS_AT_ONCE = 200
 LONGEST_REASON = 2_000
@@ -83,11 +80,13 @@ async def add_runs(
     batch = RunBatch(data.runs)
     checked = [await batch.check(index, check_new_run(platform, new)) for index, new in enumerate(data.runs)]
 
+    suite = new_id("suite") if len(data.runs) > 1 else None
+
     def work(connection: Connection) -> StartedRuns:
         """Checks all of them even where one is refused; the refusal then undoes everything."""
 
         return StartedRuns(
-            batch.start_all(checked, lambda run: start_run(connection, platform, caller, *run))
+            batch.start_all(checked, lambda run: start_run(connection, platform, caller, *run, suite=suite))
         )
 
     return await run_idempotent(request, platform, caller, work, StartedRuns)
@@ -110,11 +109,16 @@ async def check_new_run(platform: Platform, new: NewRun) -> tuple[NewRun, ModelR
 
 
 def start_run(
-    connection: Connection, platform: Platform, caller: Caller, new: NewRun, route: ModelRoute
+    connection: Connection,
+    platform: Platform,
+    caller: Caller,
+    new: NewRun,
+    route: ModelRoute,
+    suite: str | None = None,
 ) -> RunInfo:
     check_pending(connection, caller.user, platform.settings.quotas)
     check_storage(connection, caller.user, platform.settings.quotas)
-    run_id = submission.submit(connection, caller, platform.vault, new, route)
+    run_id = submission.submit(connection, caller, platform.vault, new, route, suite)
     queue.warn_without_host(connection, run_id, time.time())
     return records.build_run_info(connection, queue.find_run(connection, run_id))
 
@@ -146,65 +150,6 @@ async def resume_run(
     resumed = await platform.runs.change(work, run_id)
     platform.meter.forget()  # it may have more to spend than before
     return resumed
-
-
-@get("/runs", summary="Runs you may see, newest first")
-async def list_runs(
-    caller: CallerDependency,
-    platform: PlatformDependency,
-    environment: FromQuery[str | None] = None,
-    status: FromQuery[RunStatus | None] = None,
-    model: FromQuery[str | None] = None,
-    owner: FromQuery[str | None] = None,
-    team: FromQuery[str | None] = None,
-    kind: FromQuery[RunKind | None] = None,
-    name: FromQuery[str | None] = None,
-    repository: FromQuery[str | None] = None,
-    config_hash: FromQuery[str | None] = None,
-    commit_sha: FromQuery[str | None] = None,
-    limit: FromQuery[int] = 20,
-    cursor: FromQuery[str | None] = None,
-) -> Page[RunInfo]:
-    caller.need("runs:read")
-    wanted = records.RunQuery(
-        environment=environment,
-        status=status,
-        model=model,
-        owner=owner,
-        team=team,
-        kind=kind,
-        name=name,
-        repository=repository,
-        config_hash=config_hash,
-        commit_sha=commit_sha,
-    )
-    place = decode_cursor(cursor, float, str)
-    before = None if place is None else (place[0], place[1])
-
-    def work(connection: Connection) -> list[RunInfo]:
-        # Those of others are listed only where an environment or an owner is named.
-        is_wide = environment is not None or owner is not None
-        seen = sharing.readable_runs(connection, caller) if is_wide else records.visibility_condition(caller)
-        found = records.list_runs(connection, wanted, seen, before, check_limit(limit) + 1)
-        return [sharing.describe_run(connection, caller, row) for row in found]
-
-    found = await platform.database.read(work)
-    return build_page(found, limit, lambda run: (run.created_at, run.id))
-
-
-@get("/runs/{run_id:str}", summary="One run, with its report once it has ended")
-async def get_run(
-    run_id: FromPath[str],
-    request: HttpRequest,
-    caller: CallerDependency,
-    platform: PlatformDependency,
-    link: FromQuery[str | None] = None,
-) -> RunInfo:
-    row, access = await need_readable(request, platform, caller, run_id, link)
-    told = await read_run_info(platform, row.id)
-    if told.status in ENDED and told.summary is None:
-        told = await platform.runs.read_summarised(run_id)
-    return sharing.limit_to(access, told)
 
 
 async def need_readable(
@@ -240,10 +185,11 @@ async def stop_run(
 @delete("/runs/{run_id:str}", summary="Delete a run that has ended, with its rows and its event log")
 async def delete_run(run_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency) -> None:
     caller.need("runs:write")
-    await platform.database.read(records.need_visible_run, caller, run_id, to_change=True)
+    row = await platform.database.read(records.need_visible_run, caller, run_id, to_change=True)
     await platform.database.write(records.remove_run, run_id)
     platform.housekeeping.wake()
     platform.runs.feed.wake(run_id)
+    platform.reading.feed.note_deleted(row)
 
 
 # Its readers
@@ -356,33 +302,6 @@ async def while_allowed(
                 yield frame
 
 
-def still_reads(platform: Platform, run_id: str, link: str = "", *, with_log: bool = False) -> Check:
-    """Raises for who may no longer read a run."""
-
-    async def check(now: Caller) -> None:
-        if not link:
-            now.need("runs:read")
-        await platform.database.read(sharing.need_readable_run, now, run_id, link, with_log=with_log)
-
-    return check
-
-
-def counted_stream(
-    platform: Platform, caller: Caller, pieces: AsyncGenerator[bytes, None]
-) -> AsyncGenerator[bytes, None]:
-    """A stream that counts towards its reader's limit, and is refused beyond it."""
-    reader = caller.run_id or caller.user or "anonymous"
-    platform.streams.check(reader)
-
-    async def counted() -> AsyncGenerator[bytes, None]:
-        with platform.streams.taking(reader):  # only now: a stream that never starts never ends
-            async with aclosing(pieces) as told:
-                async for piece in told:
-                    yield piece
-
-    return counted()
-
-
 def parse_start_seq(request: HttpRequest, after: int | None) -> int:
     """Where to continue: as requested, or as a reconnecting browser says."""
     if after is not None:
@@ -429,27 +348,6 @@ async def list_rows(
         last = found[-1][0] if found else after
         more = bool(found) and rows.has_more(connection, run_id, last, failed=failed, task=task)
         return Page([msgspec.Raw(raw) for _, raw in found], encode_cursor(last) if more else None)
-
-    return await platform.database.read(work)
-
-
-@get("/runs/{run_id:str}/tasks", summary="Its tasks in order, each with the mean and spread of its rewards")
-async def list_task_results(
-    run_id: FromPath[str],
-    request: HttpRequest,
-    caller: CallerDependency,
-    platform: PlatformDependency,
-    limit: FromQuery[int] = 100,
-    cursor: FromQuery[str | None] = None,
-    task: FromQuery[str | None] = None,
-    link: FromQuery[str | None] = None,
-) -> Page[TaskResult]:
-    await need_readable(request, platform, caller, run_id, link)
-    place = decode_cursor(cursor, int, int, str)
-
-    def work(connection: Connection) -> Page[TaskResult]:
-        found, more = task_rows.list_task_results(connection, run_id, place, check_limit(limit), task)
-        return Page([result for _, result in found], encode_cursor(*found[-1][0]) if more else None)
 
     return await platform.database.read(work)
 
@@ -508,21 +406,9 @@ async def export_metadata(
     link: FromQuery[str | None] = None,
 ) -> Response[bytes]:
     row, access = await need_readable(request, platform, caller, run_id, link)
-    known = sharing.limit_metadata(access, with_public_address(row, platform.settings.url))
+    known = sharing.limit_metadata(access, records.with_public_address(row, platform.settings.url))
     told = {**known, "run_id": row.id, "status": row.status}
     return Response(msgspec.json.encode(told), media_type="application/json")
-
-
-def with_public_address(row: Row[Any], server_url: str) -> Mapping[str, Any]:
-    """The metadata of a run; of a hosted one with an address that is also valid outside its sandbox."""
-    metadata: Mapping[str, Any] = row.metadata
-    if row.kind != "hosted" or "base_url" not in metadata:
-        return metadata
-    address = row.settings.get("api_base_url") or f"{server_url}/v1"
-    config = metadata.get("config")
-    if isinstance(config, Mapping) and "api_base_url" in config:
-        metadata = {**metadata, "config": {**config, "api_base_url": address}}
-    return {**metadata, "base_url": address}
 
 
 router = Router(
@@ -531,8 +417,6 @@ router = Router(
         add_run,
         add_runs,
         resume_run,
-        list_runs,
-        get_run,
         stop_run,
         delete_run,
         read_visibility,
@@ -540,7 +424,6 @@ router = Router(
         list_events,
         stream_events,
         list_rows,
-        list_task_results,
         export_rows,
         export_metadata,
     ],

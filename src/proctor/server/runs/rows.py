@@ -7,16 +7,15 @@ transaction. Knows nothing of who sends them.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, tuple_, update
 
 from proctor.api.runs import Progress, RolloutBrief
-from proctor.contracts import PASS_THRESHOLD
-from proctor.report import RolloutLine, Summary, Tally
-from proctor.server.db.tables import rollouts, runs
+from proctor.report import RolloutLine
+from proctor.server.db.tables import rollout_entries, rollouts, runs
 from proctor.server.runs.incoming import ReadRow
 
 AT_ONCE = 500
@@ -25,9 +24,6 @@ MOST_BYTES = 16 * 2**20
 """Of rows that are in memory together: compressed, a row may be a thousand times smaller."""
 ROW_BYTES = 512
 """Roughly what is stored of a rollout beside its row."""
-MILLION = 1_000_000
-
-_line = msgspec.json.Decoder(RolloutLine).decode
 
 
 class AddedRows(msgspec.Struct, frozen=True):
@@ -48,8 +44,10 @@ def store_rows(connection: Connection, run_id: str, sent: Sequence[ReadRow]) -> 
         select(func.coalesce(func.max(rollouts.c.place), 0)).where(rollouts.c.run_id == run_id)
     ).scalar_one()
     if accepted:
-        values = [encode_row(run_id, row, place + number) for number, row in enumerate(accepted.values(), 1)]
-        connection.execute(insert(rollouts), values)
+        placed = list(enumerate(accepted.values(), place + 1))
+        connection.execute(insert(rollouts), [encode_row(run_id, row, number) for number, row in placed])
+        entries = [{"run_id": run_id, "place": number, "entry": row.entry} for number, row in placed]
+        connection.execute(insert(rollout_entries), entries)
     lines = [row.line for row in accepted.values()]
     update_counts(connection, run_id, lines, replaced, sum(map(stored_bytes, accepted.values())))
     return AddedRows([build_brief(line) for line in lines], progress_of_run(connection, run_id))
@@ -57,14 +55,14 @@ def store_rows(connection: Connection, run_id: str, sent: Sequence[ReadRow]) -> 
 
 def stored_bytes(row: ReadRow) -> int:
     """Including what is stored beside it: its columns, its event."""
-    return len(row.packed) + ROW_BYTES
+    return len(row.packed) + len(row.entry) + ROW_BYTES
 
 
 def find_known_rows(
     connection: Connection, run_id: str, keys: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], Row[Any]]:
     found: dict[tuple[str, int], Row[Any]] = {}
-    columns = (rollouts.c.task, rollouts.c.number, rollouts.c.settled, rollouts.c.outcome, rollouts.c.reward)
+    columns = (rollouts.c.task, rollouts.c.number, rollouts.c.settled, rollouts.c.place)
     for start in range(0, len(keys), AT_ONCE):
         query = select(*columns).where(
             rollouts.c.run_id == run_id,
@@ -75,12 +73,10 @@ def find_known_rows(
 
 
 def delete_rows(connection: Connection, run_id: str, known: Sequence[Row[Any]]) -> None:
-    for row in known:
-        connection.execute(
-            delete(rollouts).where(
-                rollouts.c.run_id == run_id, rollouts.c.task == row.task, rollouts.c.number == row.number
-            )
-        )
+    for start in range(0, len(known), AT_ONCE):
+        places = [row.place for row in known[start : start + AT_ONCE]]
+        for table in (rollouts, rollout_entries):
+            connection.execute(delete(table).where(table.c.run_id == run_id, table.c.place.in_(places)))
 
 
 def encode_row(run_id: str, row: ReadRow, place: int) -> dict[str, Any]:
@@ -199,43 +195,3 @@ def row_conditions(
     if task is not None:
         found.append(rollouts.c.task.in_([task, msgspec.json.encode(task).decode()]))
     return found
-
-
-def iterate_lines(connection: Connection, run_id: str) -> Iterator[RolloutLine]:
-    after = 0
-    while found := read_rows(connection, run_id, after, AT_ONCE):
-        yield from (_line(raw) for _, raw in found)
-        after = found[-1][0]
-
-
-def summarise_rows(connection: Connection, run: Row[Any]) -> Summary:
-    """The report, computed from the rows."""
-    told = parse_report_metadata(run.metadata)
-    tally = Tally(told.pass_threshold)
-    for line in iterate_lines(connection, run.id):
-        tally.add(line)
-    summary = tally.summary(
-        planned=run.planned,
-        rollouts_per_task=told.rollouts_per_example,
-        model=run.model,
-    )
-    if run.cost is None:
-        return summary
-    return msgspec.structs.replace(
-        summary, cost_usd=run.cost / MILLION, unpriced_models=()
-    )  # as it was metered
-
-
-class ReportMetadata(msgspec.Struct, frozen=True):
-    """What a report needs from a run's metadata.json, which the process that played it wrote."""
-
-    pass_threshold: float = PASS_THRESHOLD
-    rollouts_per_example: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1
-
-
-def parse_report_metadata(metadata: Any) -> ReportMetadata:
-    given = {name: value for name, value in dict(metadata or {}).items() if value is not None}
-    try:
-        return msgspec.convert(given, ReportMetadata)
-    except msgspec.ValidationError:
-        return ReportMetadata()

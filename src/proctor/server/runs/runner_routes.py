@@ -45,7 +45,8 @@ from proctor.server.requests import (
     run_idempotent,
 )
 from proctor.server.runs import queue, records, reports
-from proctor.server.runs.routes import counted_stream, iterate_rows
+from proctor.server.runs.routes import iterate_rows
+from proctor.server.runs.streams import counted_stream
 from proctor.server.settings import Settings
 
 MOST_LEFTOVERS = 1_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -23,6 +23,7 @@ from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
 from proctor.server.db.tables import attempt_secrets, holds, run_secrets, runs
 from proctor.server.people.callers import CallerCache
+from proctor.server.problems import ApiError
 from proctor.server.runs import assignments, incoming, queue, records, reports, rights
 from proctor.server.runs.follow import Feed
 from proctor.server.secrets.redaction import Redactor
@@ -67,9 +68,22 @@ class RunService:
         # Twice as long as a host takes to renew its lease.
         await self.database.write(queue.extend_leases, time.time(), self.settings.lease_seconds / 2)
         self._sweeping = asyncio.create_task(self._sweep_on())
+        self.beside(self._summarise_ended(await self.database.read(records.list_unscored)))
+
+    async def _summarise_ended(self, ids: Sequence[str]) -> None:
+        """Make the reports of runs that have ended, so that lists have their scores."""
+        for run_id in ids:
+            try:
+                await self.read_summarised(run_id)
+            except (ApiError, DatabaseAwayError):  # it was deleted; the next reader tries again
+                continue
+            except Exception:
+                log.exception("could not make the report of %s", run_id)
 
     async def close(self) -> None:
         await self.feed.close()
+        for task in list(self._background):
+            task.cancel()
         self._readers.shutdown(wait=False)
         if self._sweeping is not None:
             self._sweeping.cancel()
@@ -174,6 +188,7 @@ class RunService:
             await let_go(run_id)
         await self.tidy()
         self.feed.wake(run_id)
+        self.beside(self._summarise_ended([run_id]))
 
     async def tidy(self) -> None:
         """Finish what is left to do for runs that have ended."""

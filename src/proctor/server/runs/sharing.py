@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Row, or_, select, update
 
 from proctor.api.hub import ROLE_RANK
 from proctor.api.runs import RunInfo, RunVisibility
+from proctor.report import Summary
 from proctor.server.db.tables import environments, roles, runs
 from proctor.server.hub.access import list_namespaces, readable_condition, role_of
 from proctor.server.people.tokens import Caller
@@ -38,12 +39,17 @@ def need_readable_run(
     access = None if row is None else find_access(connection, caller, row, link)
     if row is None or access is None:
         raise NotFoundError(f"There is no run {run_id!r} that you may see; `proctor eval list` lists yours.")
-    if with_log and access == "reader":
+    if with_log:
+        need_log_access(access)
+    return row, access
+
+
+def need_log_access(access: Access) -> None:
+    if access == "reader":
         raise ForbiddenError(
             "The log of a run is for its owner, its team and the writers of its environment.",
             code="log_not_shared",
         )
-    return row, access
 
 
 def find_access(connection: Connection, caller: Caller, row: Row[Any], link: str) -> Access | None:
@@ -51,10 +57,9 @@ def find_access(connection: Connection, caller: Caller, row: Row[Any], link: str
         return "owner"
     role = None
     if row.environment_id is not None and caller.kind == "user" and not caller.is_anonymous:
-        environment = connection.execute(
-            select(environments).where(environments.c.id == row.environment_id)
-        ).one()
-        role = role_of(connection, caller, environment)
+        query = select(environments).where(environments.c.id == row.environment_id)
+        environment = connection.execute(query).one_or_none()
+        role = None if environment is None else role_of(connection, caller, environment)
     if ROLE_RANK.get(role or "", 0) >= ROLE_RANK["write"]:
         return "writer"
     if row.visibility == "readers" and role is not None:
@@ -77,10 +82,9 @@ def readable_runs(connection: Connection, caller: Caller) -> ColumnElement[bool]
     return or_(own, runs.c.environment_id.in_(written), shared)
 
 
-def describe_run(connection: Connection, caller: Caller, row: Row[Any]) -> RunInfo:
-    """A run in a list of those that the caller may read."""
-    access: Access = "owner" if records.may_change(caller, row) else "reader"
-    return limit_to(access, records.build_run_info(connection, row))
+def access_in_list(caller: Caller, row: Row[Any]) -> Access:
+    """As what a caller reads a run in a list of those that they may read."""
+    return "owner" if records.may_change(caller, row) else "reader"
 
 
 def limit_to(access: Access, run: RunInfo) -> RunInfo:
@@ -93,9 +97,21 @@ def limit_to(access: Access, run: RunInfo) -> RunInfo:
         max_cost_usd=None,
         cost_usd=None,
         settings=without_private(run.settings),
-        summary=None if run.summary is None else {**run.summary, "cost_usd": None},
+        summary=None if run.summary is None else hide_money(run.summary),
         origin=None,
     )
+
+
+def hide_money(summary: Mapping[str, Any]) -> dict[str, Any]:
+    members = {name: hide_money(member) for name, member in (summary.get("members") or {}).items()}
+    return {**summary, "cost_usd": None, "saved_usd": None, "members": members}
+
+
+def limit_summary(access: Access, summary: Summary) -> Summary:
+    if access == "owner":
+        return summary
+    members = {name: limit_summary(access, member) for name, member in summary.members.items()}
+    return replace(summary, cost_usd=None, saved_usd=None, members=members)
 
 
 def without_private(settings: Mapping[str, Any]) -> dict[str, Any]:

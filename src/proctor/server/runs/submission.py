@@ -58,8 +58,16 @@ def check_limits(timeout_minutes: int | None, max_cost_usd: float | None) -> Non
         )
 
 
-def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, route: ModelRoute) -> str:
-    """Create the run, store its secrets, hold its money: all of it or nothing."""
+def submit(
+    connection: Connection,
+    caller: Caller,
+    vault: Vault,
+    new: NewRun,
+    route: ModelRoute,
+    suite: str | None = None,
+) -> str:
+    """Create the run, store its secrets, hold its money: all of it or nothing. Runs that are started together
+    share the id of a suite."""
     if new.team is not None:
         need_team(connection, caller, new.team)
     environment, version = resolve_version(connection, caller, new.environment)
@@ -80,6 +88,7 @@ def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, ro
         permissions=new.permissions,
         timeout_minutes=new.timeout_minutes,
         max_cost=None if new.max_cost_usd is None else ledger.millionths(new.max_cost_usd),
+        suite=suite,
     )
     run_id = records.add_run(connection, asked, time.time())
     save_pins(connection, run_id, pinned)

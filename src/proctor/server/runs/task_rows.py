@@ -1,4 +1,4 @@
-"""The rollouts of a run in task order, and the results of each task.
+"""The rows of a run in task order.
 
 Numbered tasks come first, by number, then named ones by name; the rollouts of a task by theirs. Knows nothing
 of HTTP.
@@ -7,18 +7,13 @@ of HTTP.
 from __future__ import annotations
 
 import zlib
-from collections import defaultdict
 from collections.abc import Sequence
-from math import sqrt
 from typing import Any
 
-import msgspec
 from sqlalchemy import Connection, case, func, select, tuple_
 
-from proctor.api.runs import TaskResult
 from proctor.server.db.tables import rollouts
 from proctor.server.runs.rows import MOST_BYTES, row_conditions
-from proctor.stats.samples import mean_of, variance
 
 IS_NAMED = case((rollouts.c.task.like('"%'), 1), else_=0)
 DIGITS = case((rollouts.c.task.like('"%'), 0), else_=func.length(rollouts.c.task))
@@ -68,43 +63,3 @@ def read_packed(
         rollouts.c.run_id == run_id, rollouts.c.task.in_(tasks), rollouts.c.number.in_(numbers)
     )
     return {(row.task, row.number): row.row for row in connection.execute(query)}
-
-
-def list_task_results(
-    connection: Connection, run_id: str, after: tuple[Any, ...] | None, limit: int, task: str | None
-) -> tuple[list[tuple[tuple[int, int, str], TaskResult]], bool]:
-    """The tasks after a place, in task order, and whether there are more."""
-    wanted = row_conditions(run_id, 0, task=task)
-    if after is not None:
-        wanted.append(tuple_(*TASK_ORDER) > tuple_(*after))
-    query = select(rollouts.c.task).where(*wanted).group_by(rollouts.c.task)
-    places = connection.execute(
-        query.add_columns(IS_NAMED, DIGITS).order_by(*TASK_ORDER).limit(limit + 1)
-    ).all()
-    shown = [(row[1], row[2], row[0]) for row in places[:limit]]
-    results = summarise_tasks(connection, run_id, [task for _, _, task in shown])
-    return [(place, results[place[2]]) for place in shown], len(places) > len(shown)
-
-
-def summarise_tasks(connection: Connection, run_id: str, tasks: Sequence[str]) -> dict[str, TaskResult]:
-    query = select(rollouts.c.task, rollouts.c.settled, rollouts.c.reward).where(
-        rollouts.c.run_id == run_id, rollouts.c.task.in_(tasks)
-    )
-    by_task: dict[str, list[Any]] = defaultdict(list)
-    for row in connection.execute(query):
-        by_task[row.task].append(row)
-    return {task: build_task_result(task, found) for task, found in by_task.items()}
-
-
-def build_task_result(task: str, found: Sequence[Any]) -> TaskResult:
-    rewards = [row.reward for row in found if row.reward is not None]
-    return TaskResult(
-        task=msgspec.json.decode(task),
-        rollouts=len(found),
-        scored=len(rewards),
-        failed=sum(not row.settled for row in found),
-        mean=mean_of(rewards) if rewards else None,
-        spread=sqrt(variance(rewards)) if len(rewards) > 1 else None,
-        lowest=min(rewards, default=None),
-        highest=max(rewards, default=None),
-    )

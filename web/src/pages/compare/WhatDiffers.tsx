@@ -30,7 +30,8 @@ function SettingTable({ comparison, name, base }: Props & { base: string }) {
   const { settings } = comparison;
   if (settings.length === 0) return <p className={styles.none}>{text.noSettings}</p>;
   return (
-    <div className={styles.scroll}>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
+    <section className={styles.scroll} aria-label={text.settings} tabIndex={0}>
       <table className={styles.table} aria-label={text.settings}>
         <thead>
           <tr>
@@ -51,7 +52,7 @@ function SettingTable({ comparison, name, base }: Props & { base: string }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </section>
   );
 }
 

@@ -1,0 +1,38 @@
+"""Streams for readers of runs: counted, and for as long as their reader may read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from proctor.server.people.tokens import Caller
+from proctor.server.people.watch import Check
+from proctor.server.platform import Platform
+from proctor.server.runs import sharing
+
+
+def still_reads(platform: Platform, run_id: str, link: str = "", *, with_log: bool = False) -> Check:
+    """Raises for who may no longer read a run."""
+
+    async def check(now: Caller) -> None:
+        if not link:
+            now.need("runs:read")
+        await platform.database.read(sharing.need_readable_run, now, run_id, link, with_log=with_log)
+
+    return check
+
+
+def counted_stream(
+    platform: Platform, caller: Caller, pieces: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
+    """A stream that counts towards its reader's limit, and is refused beyond it."""
+    reader = caller.run_id or caller.user or "anonymous"
+    platform.streams.check(reader)
+
+    async def counted() -> AsyncGenerator[bytes, None]:
+        with platform.streams.taking(reader):  # only now: a stream that never starts never ends
+            async with aclosing(pieces) as told:
+                async for piece in told:
+                    yield piece
+
+    return counted()
