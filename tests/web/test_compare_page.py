@@ -199,7 +199,7 @@ def test_runs_are_chosen_compared_and_narrowed_down_by_keyboard_alone(site: Site
     for key in ("j", "x", "j", "x", "c"):
         page.keyboard.press(key)
 
-    expect(page).to_have_url(re.compile(r"/compare\?runs=\w+,\w+$"))
+    expect(page).to_have_url(re.compile(r"/compare\?runs=[\w-]+,[\w-]+$"))
     settle(page)
     heading = page.get_by_role("heading", name=re.compile("against")).first
     before = heading.inner_text()

@@ -57,7 +57,7 @@ def test_the_scores_of_the_matrix_are_those_of_the_runs(site: Site, rivals: Riva
         metadata = json.loads(path.read_text())
         mean = metadata["summary"]["reward"]["mean"]
         row = matrix(page).get_by_role("row").filter(has_text=metadata["model"])
-        link = row.locator(f"a[href='/runs/{metadata['run_id']}']")
+        link = row.locator(f"a[href='/runs/{site.id_of(metadata['run_id'])}']")
         expect(link).to_have_text(f"{mean:.3f}")
 
 
@@ -66,7 +66,7 @@ def test_a_row_of_the_matrix_can_be_compared(site: Site, visit: VisitSite) -> No
 
     page.get_by_role("link", name="Compare strong").click()
 
-    expect(page).to_have_url(re.compile(r"/compare\?runs=\w+,\w+$"))
+    expect(page).to_have_url(re.compile(r"/compare\?runs=[\w-]+,[\w-]+$"))
     settle(page)
     expect(page.get_by_text("No difference shown", exact=True).first).to_be_visible()
 
