@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import dashboard, followers, gateway, instructions
+from benchmarks import dashboard, followers, gateway, gateway_instructions, instructions
 from benchmarks.children import HERE, PROCTOR, cost_of, evaluate, mock_endpoint
 
 Row = tuple[str, str, str]
@@ -149,6 +149,7 @@ MEASURES: dict[str, Callable[[Path], Iterator[Row]]] = {
     "flight": in_flight,
     "placed": placed,
     "gateway": gateway.measured,
+    "gateway-instructions": gateway_instructions.measured,
     "followers": followers.measured,
     "dashboard": dashboard.measured,
 }

@@ -15,9 +15,10 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -27,7 +28,7 @@ from benchmarks.children import HERE, environment, mock_endpoint
 CALLS = 3_000
 AT_ONCE = 64
 PAIRS = 7
-UP_SECONDS = 30.0
+UP_SECONDS = 600.0
 TICKS = os.sysconf("SC_CLK_TCK")
 REGISTRY = """
 [[endpoint]]
@@ -45,12 +46,8 @@ def measured(cwd: Path) -> Iterator[tuple[str, str, str]]:
     with ExitStack() as stack:
         provider = stack.enter_context(mock_endpoint(cwd, latency_ms=20))
         bare = stack.enter_context(serving(cwd, HERE / "bare_proxy.py", provider))
-        registry = cwd / "endpoints.toml"
-        registry.write_text(REGISTRY.format(url=provider))
-        alone = ("--runs-at-once", "0", "--no-local-model")
-        words = ("-m", "proctor", "server", "--data", cwd / "data", "--endpoints", registry, *alone, "--port")
-        gateway = stack.enter_context(serving(cwd, *words))
-        token = logged_in(gateway[1], (cwd / "data" / "admin-token").read_text().strip())
+        gateway = stack.enter_context(serving(cwd, *server_words(cwd, provider)))
+        token = log_in(gateway[1], cwd)
         for each in (bare, gateway):
             cost_of_a_call(each, token)
         pairs = [(cost_of_a_call(gateway, token), cost_of_a_call(bare, token)) for _ in range(PAIRS)]
@@ -63,14 +60,29 @@ def measured(cwd: Path) -> Iterator[tuple[str, str, str]]:
     )
 
 
-def logged_in(url: str, first: str) -> str:
-    """The token that the first login makes."""
-    request = urllib.request.Request(f"{url.removesuffix('/v1')}/api/v1/tokens", b"{}", method="POST")
-    request.add_header("authorization", f"Bearer {first}")
+def server_words(cwd: Path, provider: str) -> Sequence[str | Path]:
+    """A server in front of the provider, up to its port."""
+    registry = cwd / "endpoints.toml"
+    registry.write_text(REGISTRY.format(url=provider))
+    alone = ("--runs-at-once", "0", "--no-local-model")
+    return "-m", "proctor", "server", "--data", cwd / "data", "--endpoints", registry, *alone, "--port"
+
+
+def log_in(url: str, cwd: Path) -> str:
+    """A token that the first login makes."""
+    first = (cwd / "data" / "admin-token").read_text().strip()
+    secret: str = send(url, "tokens", first, {"scopes": ["inference", "admin"]})["secret"]
+    return secret
+
+
+def send(url: str, path: str, token: str, body: object) -> Any:
+    """The answer to a request to the server's API."""
+    content = msgspec.json.encode(body)
+    request = urllib.request.Request(f"{url.removesuffix('/v1')}/api/v1/{path}", content, method="POST")
+    request.add_header("authorization", f"Bearer {token}")
     request.add_header("content-type", "application/json")
     with urllib.request.urlopen(request) as answer:
-        secret: str = msgspec.json.decode(answer.read())["secret"]
-        return secret
+        return msgspec.json.decode(answer.read())
 
 
 Served = tuple[int, str]
@@ -78,12 +90,12 @@ Served = tuple[int, str]
 
 
 @contextmanager
-def serving(cwd: Path, *words: str | Path) -> Iterator[Served]:
-    """A Python program that listens on the port that is its last word."""
+def serving(cwd: Path, *words: str | Path, under: Sequence[str] = ()) -> Iterator[Served]:
+    """A Python program that listens on the port that is its last word, possibly under another program."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, *map(str, words), str(port)]
+    command = [*under, sys.executable, *map(str, words), str(port)]
     child = subprocess.Popen(command, cwd=cwd, env=environment(cwd), stdout=subprocess.DEVNULL)
     try:
         wait_until_up(port)
@@ -110,7 +122,7 @@ def cost_of_a_call(served: Served, token: str) -> float:
     """CPU milliseconds of the server's process for one call of many."""
     pid, url = served
     before = cpu_seconds(pid)
-    asyncio.run(ask(url, token))
+    asyncio.run(ask(url, token, CALLS))
     return (cpu_seconds(pid) - before) / CALLS * 1000
 
 
@@ -119,8 +131,8 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-async def ask(url: str, token: str) -> None:
-    numbers = iter(range(CALLS))
+async def ask(url: str, token: str, calls: int) -> None:
+    numbers = iter(range(calls))
     headers = {"content-type": "application/json", "authorization": f"Bearer {token}"}
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session:

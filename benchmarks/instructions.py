@@ -51,5 +51,5 @@ def floor_command(url: str, calls: int) -> Sequence[str | Path]:
 
 
 def rollout_command(url: str, rollouts: int) -> Sequence[str | Path]:
-    flags = ("-n", str(rollouts // 4), "-r", "4", "-c", "128", "-s")
+    flags = ("-n", str(rollouts // 4), "-r", "4", "-c", "128", "-w", "1", "-s")
     return sys.executable, *evaluate_command(url, *flags)

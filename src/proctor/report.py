@@ -8,7 +8,6 @@ from lines; none is trusted from a cache. Knows nothing of files or terminals.
 from __future__ import annotations
 
 import math
-import operator
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -279,8 +278,7 @@ class Tally:
 
     def add(self, line: RolloutLine) -> None:
         self._count(line)
-        member = self._find_member(line.env) if line.env else None
-        if member is not None:
+        if line.env and (member := self._find_member(line.env)) is not None:
             member._count(line)
 
     def _find_member(self, env: Any) -> Tally | None:
@@ -336,7 +334,11 @@ class Tally:
         self.notable.see_score(line, reward)
 
     def _spend(self, usage: Usage) -> None:
-        self._used = list(map(operator.add, self._used, astuple(bounded(usage))))
+        used, usage = self._used, bounded(usage)
+        used[0] += usage.input_tokens
+        used[1] += usage.output_tokens
+        used[2] += usage.cached_tokens
+        used[3] += usage.reasoning_tokens
 
     @property
     def usage(self) -> Usage:
@@ -525,10 +527,14 @@ def unscored(line: RolloutLine, problem: str) -> RolloutLine:
 
 
 def bounded(usage: Usage) -> Usage:
-    counts = astuple(usage)
-    if min(counts) >= 0 and max(counts) <= MOST_TOKENS:
+    if (
+        0 <= usage.input_tokens <= MOST_TOKENS
+        and 0 <= usage.output_tokens <= MOST_TOKENS
+        and 0 <= usage.cached_tokens <= MOST_TOKENS
+        and 0 <= usage.reasoning_tokens <= MOST_TOKENS
+    ):
         return usage
-    return Usage(*(max(0, min(count, MOST_TOKENS)) for count in counts))
+    return Usage(*(max(0, min(count, MOST_TOKENS)) for count in astuple(usage)))
 
 
 def count_error(errors: dict[tuple[str, str], ErrorGroup], line: RolloutLine, error: ErrorLine) -> None:

@@ -12,8 +12,8 @@ import math
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
+from types import TracebackType
 from typing import Any
 
 import aiohttp
@@ -114,14 +114,17 @@ class HttpClient:
                 return content
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 if is_resent or not may_be_stale(error):
-                    raise self._translate_error(error) from error
+                    raise self.translate_error(error) from error
                 is_resent = True
 
-    @asynccontextmanager
-    async def passing(
-        self, path: str, body: bytes, headers: Mapping[str, str] | None = None
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A response of any status, to forward as it arrives; raises ModelError if there is none.
+    def passing(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> ResponseContext:
+        """A response of any status, to forward as it arrives; raises ModelError if there is none."""
+        return ResponseContext(self, path, body, headers)
+
+    async def begin(
+        self, path: str, body: bytes, headers: Mapping[str, str] | None
+    ) -> aiohttp.ClientResponse:
+        """A response whose body has not been read; the caller releases it.
 
         The time limit applies to each read, not to the whole: a stream may take as long as it keeps sending.
         """
@@ -129,24 +132,17 @@ class HttpClient:
         is_resent = False
         while True:
             try:
-                response = await session.post(
+                return await session.post(
                     url,
                     data=payload_of(body),
                     headers=headers or None,
                     allow_redirects=False,
                     timeout=self._read_timeout,
                 )
-                break
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 if is_resent or not may_be_stale(error):
-                    raise self._translate_error(error) from error
+                    raise self.translate_error(error) from error
                 is_resent = True
-        try:
-            yield response
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise self._translate_error(error) from error
-        finally:
-            response.release()
 
     async def stream(
         self, path: str, body: bytes, headers: Mapping[str, str] | None, feed: Callable[[bytes], None]
@@ -209,7 +205,7 @@ class HttpClient:
         except TimeoutError:
             return  # a slow server may still work: the first real request decides
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
-            raise self._translate_error(error) from error
+            raise self.translate_error(error) from error
         except (aiohttp.ClientError, OSError):
             return
 
@@ -263,7 +259,7 @@ class HttpClient:
         )
         return RequestRefusedError(message, status=response.status)
 
-    def _translate_error(self, error: Exception) -> ModelError:
+    def translate_error(self, error: Exception) -> ModelError:
         url = self.endpoint.url
         if isinstance(error, aiohttp.ClientConnectorDNSError):
             host = URL(url).host
@@ -282,6 +278,28 @@ class HttpClient:
         return UnreachableError(
             f"{url} closed the connection before the end of its answer: {type(error).__name__}: {error}"
         )
+
+
+class ResponseContext:
+    """A response while it is read, as `async with`. A class, because a generator costs several times as much
+    and every call of the gateway has one."""
+
+    def __init__(self, client: HttpClient, path: str, body: bytes, headers: Mapping[str, str] | None) -> None:
+        self._client = client
+        self._path = path
+        self._body = body
+        self._headers = headers
+
+    async def __aenter__(self) -> aiohttp.ClientResponse:
+        self._response = await self._client.begin(self._path, self._body, self._headers)
+        return self._response
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._response.release()
+        if isinstance(error, (aiohttp.ClientError, TimeoutError)):
+            raise self._client.translate_error(error) from error
 
 
 def payload_of(body: bytes) -> bytes | io.BytesIO:

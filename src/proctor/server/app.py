@@ -12,8 +12,6 @@ from litestar.di import Provide
 from proctor import __version__
 from proctor.api.common import BASE, DATABASE_AWAY
 from proctor.server.datasets.routes import create_datasets_router
-from proctor.server.gateway.gateway import ServerGateway
-from proctor.server.gateway.routes import infer
 from proctor.server.gateway.routes import router as inference
 from proctor.server.hub.index import index
 from proctor.server.hub.routes import create_hub_router
@@ -55,7 +53,6 @@ def create_app(platform: Platform) -> Litestar:
 def serve_platform(app: Litestar, platform: Platform) -> None:
     """Make an app answer for a platform, from the app's next start on."""
     app.state["platform"] = platform
-    app.state["gateway"] = ServerGateway(platform)
 
 
 @asynccontextmanager
@@ -101,7 +98,6 @@ def build_app(settings: Settings) -> Litestar:
                 response_headers=UNCACHED,
             ),
             index,
-            infer,
         ],
         dependencies={
             "platform": Provide(find_platform),

@@ -19,6 +19,8 @@ from proctor.pages.policy import SAFE_HEADERS
 from proctor.server.app import create_app
 from proctor.server.connections import CountedWebSocket, guarded_protocol
 from proctor.server.dashboard import with_compression, with_pages
+from proctor.server.gateway.asgi import with_gateway
+from proctor.server.gateway.gateway import ServerGateway
 from proctor.server.people import browser_sessions, first_login
 from proctor.server.platform import Platform
 from proctor.server.sandboxes.proxy import LARGEST_MESSAGE
@@ -76,9 +78,10 @@ class PlatformServer(uvicorn.Server):
 def create_http_server(platform: Platform, app: Litestar | None = None) -> uvicorn.Server:
     settings = platform.settings
     raise_file_limit()  # before counting how many connections fit
+    routed = with_compression(with_pages(app or create_app(platform), BuiltPages()))
     return PlatformServer(
         uvicorn.Config(
-            with_compression(with_pages(app or create_app(platform), BuiltPages())),
+            with_gateway(routed, ServerGateway(platform)),
             host=settings.host,
             port=settings.port,
             log_level="warning",

@@ -89,6 +89,16 @@ def test_a_request_in_the_providers_own_wire_is_passed_on_and_paid_for(
     assert ada.get("/balance")["spent_usd"] == pytest.approx(COST)
 
 
+@pytest.mark.parametrize("path", ["/v1//chat/completions", "/v1/chat/completions/"])
+def test_a_slash_too_many_in_the_path_does_no_harm(served: Served, path: str) -> None:
+    assert "Four." in json.dumps(served.user("ada").ok("POST", path, ASKED))
+
+
+@pytest.mark.parametrize("path", ["/v1x/chat/completions", "/v1.1/models"])
+def test_a_path_that_only_begins_like_the_gateways_is_not_found(served: Served, path: str) -> None:
+    assert served.user("ada")("POST", path, ASKED).status in (404, 405)
+
+
 @pytest.mark.parametrize(("path", "model", "body"), WIRES)
 def test_a_stream_is_passed_on_to_its_end_and_paid_for(
     served: Served, path: str, model: str, body: dict[str, Any]

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.commands.fetched import find_or_fetch
 from proctor.cli.commands.hosted_words import (
     build_requests,
     refuse_hosted_fields,
@@ -306,6 +305,7 @@ def check_reuse(shown: Presentation, count: int) -> None:
 
 def prepare_entry(entry: SuiteEntry) -> Prepared:
     """One evaluation, its environment fetched if only the hub has it."""
+    from proctor.cli.commands.fetched import find_or_fetch
     from proctor.evaluation.evaluate import prepare
 
     found = find_or_fetch(entry.given["env_id"], entry.given.get("env_dir_path"))

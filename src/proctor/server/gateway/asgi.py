@@ -1,6 +1,7 @@
 """The parts of ASGI that the gateway needs. Knows nothing of accounts or providers.
 
-The gateway speaks ASGI directly: a framework's request and response objects would cost as much as forwarding.
+The gateway speaks ASGI directly, in front of the framework and its routes: they would cost as much as
+forwarding.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +20,9 @@ from proctor.wires.errors import Refusal
 from proctor.wires.wire import Wire
 
 Headers = Sequence[tuple[bytes, bytes]]
+Application = Callable[[Any, Any, Any], Awaitable[None]]
 
+BASE = "/v1"
 UNCACHED = (b"cache-control", b"no-store")
 JSON: Headers = [(b"content-type", b"application/json"), UNCACHED]
 STREAM: Headers = [(b"content-type", b"text/event-stream"), UNCACHED]
@@ -32,6 +35,26 @@ BAD_GATEWAY = 502
 
 class ClientGoneError(Exception):
     """The client disconnected."""
+
+
+def with_gateway(app: Application, gateway: Application) -> Application:
+    """An application whose requests under `/v1` go to the gateway."""
+
+    async def serve(scope: Any, receive: Any, send: Any) -> None:
+        chosen = gateway if scope["type"] == "http" and is_for_gateway(scope["path"]) else app
+        await chosen(scope, receive, send)
+
+    return serve
+
+
+def is_for_gateway(path: str) -> bool:
+    return path.startswith(f"{BASE}/") or path == BASE
+
+
+def wire_path(path: str) -> str:
+    """A request's path as the wires have it; some clients add a slash, or double one."""
+    path = path.removeprefix(BASE)
+    return "/" + "/".join(filter(None, path.split("/"))) if "//" in path or path.endswith("/") else path
 
 
 class RequestHeaders(msgspec.Struct, frozen=True):
@@ -55,8 +78,8 @@ def read_request_headers(scope: HTTPScope, wire: Wire) -> RequestHeaders:
     return RequestHeaders(token, forwarded or None)
 
 
-async def unless_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Run some work while the client stays connected; its whole body must have been received."""
+async def unless_gone(receive: Receive, work: Coroutine[Any, Any, None] | asyncio.Future[None]) -> None:
+    """Do some work while the client stays connected; its whole body must have been received."""
     working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(receive())
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)

@@ -102,7 +102,7 @@ class ServerGateway:
         self._own: dict[str, OwnEndpoint | None] = {}
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        path = scope["path"].removeprefix("/v1").rstrip("/")
+        path = asgi.wire_path(scope["path"])
         wire = WIRES.get(path) or (messages.WIRE if is_anthropic_request(scope, path) else chat.WIRE)
         sender = ResponseSender(send)
         try:

@@ -1,17 +1,12 @@
-"""The inference gateway over HTTP: `/v1`, as providers have it, and the list of models with prices."""
+"""The list of models with prices. The gateway itself, under `/v1`, is not a route: see `asgi`."""
 
 from __future__ import annotations
 
-from typing import cast
-
 from litestar import Router, get
-from litestar.handlers import asgi
 from litestar.params import FromQuery
-from litestar.types import HTTPScope, Receive, Scope, Send
 
 from proctor.api.common import Page
 from proctor.api.ledger import ModelInfo
-from proctor.server.gateway.gateway import ServerGateway
 from proctor.server.gateway.models import describe_model
 from proctor.server.requests import CallerDependency, PlatformDependency
 
@@ -28,12 +23,6 @@ async def resolve_model(
 ) -> ModelInfo:
     caller.need("inference")
     return describe_model(platform.models.resolve(name))
-
-
-@asgi("/v1", is_mount=True, copy_scope=False)
-async def infer(scope: Scope, receive: Receive, send: Send) -> None:
-    gateway: ServerGateway = scope["litestar_app"].state["gateway"]
-    await gateway(cast(HTTPScope, scope), receive, send)
 
 
 router = Router("", route_handlers=[list_models, resolve_model], tags=["inference"])

@@ -7,8 +7,8 @@ Knows nothing of users or wires.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Mapping
+from types import TracebackType
 
 import aiohttp
 
@@ -18,7 +18,7 @@ from proctor.endpoints.endpoint import open_model
 from proctor.endpoints.rate_limit import CHARACTERS_PER_TOKEN, UNKNOWN_ANSWER_TOKENS, RateLimitedModel
 from proctor.endpoints.replicas import ReplicatedModel
 from proctor.errors import ConfigError
-from proctor.models.http_client import HttpClient
+from proctor.models.http_client import HttpClient, ResponseContext
 from proctor.models.http_model import HttpModel
 from proctor.server.gateway.outbound import open_public_socket
 
@@ -41,6 +41,33 @@ class UpstreamServer:
         self.in_flight = 0
 
 
+class Forwarding(ResponseContext):
+    """One request to a server, counted while it is under way."""
+
+    def __init__(
+        self, server: UpstreamServer, path: str, body: bytes, headers: Mapping[str, str] | None
+    ) -> None:
+        super().__init__(server.http, path, body, headers)
+        self._server = server
+
+    async def __aenter__(self) -> aiohttp.ClientResponse:
+        server = self._server
+        server.in_flight += 1
+        try:
+            if server.metered is not None:
+                await server.metered.turn(len(self._body) / CHARACTERS_PER_TOKEN + UNKNOWN_ANSWER_TOKENS)
+            return await super().__aenter__()
+        except BaseException:
+            server.in_flight -= 1
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.in_flight -= 1
+        await super().__aexit__(kind, error, trace)
+
+
 class Upstream:
     """An open endpoint: takes neutral requests, or bytes in its own wire."""
 
@@ -60,22 +87,12 @@ class Upstream:
     def in_flight(self) -> int:
         return sum(server.in_flight for server in self.servers)
 
-    @asynccontextmanager
-    async def passing(
-        self, path: str, body: bytes, headers: Mapping[str, str] | None
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The response of the least busy replica."""
+    def passing(self, path: str, body: bytes, headers: Mapping[str, str] | None) -> Forwarding:
+        """The response of the least busy replica, as `async with`."""
         server = self.servers[0]
         if len(self.servers) > 1:
             server = min(self.servers, key=lambda each: each.in_flight)
-        server.in_flight += 1
-        try:
-            if server.metered is not None:
-                await server.metered.turn(len(body) / CHARACTERS_PER_TOKEN + UNKNOWN_ANSWER_TOKENS)
-            async with server.http.passing(path, body, headers) as response:
-                yield response
-        finally:
-            server.in_flight -= 1
+        return Forwarding(server, path, body, headers)
 
     async def whole(self, response: aiohttp.ClientResponse) -> bytes:
         return await self.servers[0].http.whole(response)

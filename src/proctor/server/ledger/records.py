@@ -32,6 +32,18 @@ USE_HOLD = (
     .where(holds.c.run_id == bindparam("run"))
     .values(amount=case((holds.c.amount > bindparam("taken"), holds.c.amount - bindparam("taken")), else_=0))
 )
+BALANCE = select(accounts.c.balance).where(accounts.c.owner == bindparam("payer"))
+SUM_HELD = select(func.coalesce(func.sum(holds.c.amount), 0)).where(holds.c.owner == bindparam("payer"))
+SUM_HELD_FOR_OTHERS = SUM_HELD.where(holds.c.run_id != bindparam("run"))
+HOLDS = select(holds.c.run_id, holds.c.amount).where(holds.c.owner == bindparam("payer"))
+RESERVED = (
+    select(reservations.c.run_id, func.sum(reservations.c.amount))
+    .where(reservations.c.owner == bindparam("payer"), reservations.c.expires_at > bindparam("now"))
+    .group_by(reservations.c.run_id)
+)
+RUN_STANDING = select(
+    func.coalesce(runs.c.team, runs.c.owner).label("payer"), runs.c.max_cost, runs.c.cost
+).where(runs.c.id == bindparam("run"))
 
 
 def dollars(amount: int) -> float:
@@ -119,17 +131,14 @@ def settle(connection: Connection, run_id: str) -> None:
 
 def sum_held(connection: Connection, owner: str, run_id: str | None = None) -> int:
     """What is held of an account for runs other than this one."""
-    query = select(func.coalesce(func.sum(holds.c.amount), 0)).where(holds.c.owner == owner)
-    if run_id is not None:
-        query = query.where(holds.c.run_id != run_id)
-    return int(connection.execute(query).scalar_one())
+    if run_id is None:
+        return int(connection.execute(SUM_HELD, {"payer": owner}).scalar_one())
+    return int(connection.execute(SUM_HELD_FOR_OTHERS, {"payer": owner, "run": run_id}).scalar_one())
 
 
 def sum_available(connection: Connection, owner: str, run_id: str | None = None) -> int | None:
     """What can be spent, by one run beside what others hold; None for no limit."""
-    balance = connection.execute(
-        select(accounts.c.balance).where(accounts.c.owner == owner)
-    ).scalar_one_or_none()
+    balance = connection.execute(BALANCE, {"payer": owner}).scalar_one_or_none()
     if balance is None:
         return None
     return int(balance) - sum_held(connection, owner, run_id)
@@ -156,23 +165,17 @@ class Claims(msgspec.Struct):
 
 
 def claims_on(connection: Connection, owner: str) -> Claims:
-    held_rows = connection.execute(select(holds.c.run_id, holds.c.amount).where(holds.c.owner == owner))
-    reserved = (
-        select(reservations.c.run_id, func.sum(reservations.c.amount))
-        .where(reservations.c.owner == owner, reservations.c.expires_at > time.time())
-        .group_by(reservations.c.run_id)
-    )
+    held = connection.execute(HOLDS, {"payer": owner})
+    reserved = connection.execute(RESERVED, {"payer": owner, "now": time.time()})
     return Claims(
-        holds={row.run_id: row.amount for row in held_rows},
-        reserved={run_id: int(amount) for run_id, amount in connection.execute(reserved)},
+        holds={row.run_id: row.amount for row in held},
+        reserved={run_id: int(amount) for run_id, amount in reserved},
     )
 
 
 def unclaimed(connection: Connection, owner: str, run_id: str) -> int | None:
     """What can be held for a run: neither held for others nor reserved for calls under way."""
-    balance = connection.execute(
-        select(accounts.c.balance).where(accounts.c.owner == owner)
-    ).scalar_one_or_none()
+    balance = connection.execute(BALANCE, {"payer": owner}).scalar_one_or_none()
     return None if balance is None else int(balance) - claims_on(connection, owner).beside(run_id)
 
 
@@ -209,9 +212,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_standing(connection: Connection, user: str, run_id: str | None) -> Standing:
     """What a user's own requests, or those of a run, may still cost; a deleted run counts as none."""
-    payer = func.coalesce(runs.c.team, runs.c.owner)
-    query = select(payer.label("payer"), runs.c.max_cost, runs.c.cost).where(runs.c.id == run_id)
-    run = None if run_id is None else connection.execute(query).one_or_none()
+    run = None if run_id is None else connection.execute(RUN_STANDING, {"run": run_id}).one_or_none()
     if run is None:
         return Standing(payer=user, available=sum_available(connection, user))
     return Standing(

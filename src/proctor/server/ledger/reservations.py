@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from proctor.server.db.tables import accounts, reservations, runs
 from proctor.server.ledger.records import Claims, claims_on, in_dollars
@@ -19,6 +19,19 @@ from proctor.server.problems import PaymentError
 LEASE_SECONDS = 60.0
 MOST_AT_ONCE = 500
 """Ids per statement; a database accepts no more than some thousands."""
+
+# Built once: every limited call uses these, and building a statement costs more than running it.
+FUNDS = (
+    select(accounts.c.owner, accounts.c.balance)
+    .where(accounts.c.owner.in_(bindparam("payers", expanding=True)))
+    .order_by(accounts.c.owner)
+    .with_for_update()
+)
+BUDGETS = select(runs.c.id, runs.c.max_cost - func.coalesce(runs.c.cost, 0)).where(
+    runs.c.id.in_(bindparam("runs", expanding=True)), runs.c.max_cost.is_not(None)
+)
+ADD = insert(reservations)
+RELEASE = delete(reservations).where(reservations.c.id.in_(bindparam("ids", expanding=True)))
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,14 +81,13 @@ def reserve(connection: Connection, wanted: Sequence[Reservation], holder: str, 
             grants.granted.add(each.id)
     rows = [as_row(each, holder, now) for each in wanted if each.id in grants.granted]
     if rows:
-        connection.execute(insert(reservations), rows)
+        connection.execute(ADD, rows)
     return grants
 
 
 def lock_funds(connection: Connection, payers: set[str]) -> Mapping[str, Funds]:
     """What accounts have. Locks them against bookings and reservations until this transaction ends."""
-    locked = select(accounts.c.owner, accounts.c.balance).where(accounts.c.owner.in_(payers))
-    found = connection.execute(locked.order_by(accounts.c.owner).with_for_update())
+    found = connection.execute(FUNDS, {"payers": list(payers)})
     balances = {row.owner: row.balance for row in found}
     return {payer: Funds(balances.get(payer), claims_on(connection, payer)) for payer in sorted(payers)}
 
@@ -84,9 +96,8 @@ def budgets_of(connection: Connection, run_ids: set[str]) -> Mapping[str, int]:
     """What is left of the limits of runs that have one."""
     if not run_ids:
         return {}
-    limited = select(runs.c.id, runs.c.max_cost - func.coalesce(runs.c.cost, 0))
-    limited = limited.where(runs.c.id.in_(run_ids), runs.c.max_cost.is_not(None))
-    return {run_id: int(left) for run_id, left in connection.execute(limited)}
+    limited = connection.execute(BUDGETS, {"runs": list(run_ids)})
+    return {run_id: int(left) for run_id, left in limited}
 
 
 def hopeless(wanted: Reservation, account: Funds, budget: int | None) -> PaymentError | None:
@@ -129,7 +140,7 @@ def lacks_balance(wanted: Reservation, account: Funds) -> bool:
 
 
 def release(connection: Connection, ids: Sequence[str]) -> None:
-    connection.execute(delete(reservations).where(reservations.c.id.in_(ids)))
+    connection.execute(RELEASE, {"ids": list(ids)})
 
 
 def release_all(connection: Connection, holder: str) -> None:
