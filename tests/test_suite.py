@@ -277,6 +277,7 @@ temperature = [0.0, 0.5]
     before, after = (json.loads(ran.stdout)["runs"] for ran in (first, second))
     assert [run["run"]["id"] for run in before] == [run["run"]["id"] for run in after]
     assert len(flaky.requests) - asked == 2
+    assert len({run["run"]["suite"] for run in (*before, *after)} - {""}) == 1
 
 
 def test_several_environments_may_be_named_with_commas(proctor: Run, tmp_path: Path) -> None:

@@ -143,6 +143,7 @@ class Execution:
             env_id=prepared.name,
             model=prepared.endpoint.model,
             label=prepared.config.label,
+            suite=prepared.suite,
             status="running",
             started_at=time.time(),
         )
@@ -155,7 +156,8 @@ class Execution:
         if found is not None:
             path, self._earlier_metadata = found
             warn_of_changes(prepared, self._earlier_metadata)
-            run = msgspec.structs.replace(run, id=path.resolve().name)
+            suite = str(self._earlier_metadata.get("suite") or run.suite)
+            run = msgspec.structs.replace(run, id=path.resolve().name, suite=suite)
         self.path = choose_new_folder(prepared, run.id) if found is None else path
         self.folder = RunFolder(self.path)
         self.record = RunRecord(run, prepared, self.plan, self.folder, control.tally, listeners)

@@ -64,6 +64,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Where the environment can be loaded from again; None if it was made by hand."""
     sharers: int = 1
     """Evaluations, this one included, that share the endpoint."""
+    suite: str = ""
+    """The id of the suite that this evaluation belongs to."""
     agent: Agent | None = None
     """Works on the tasks; None if the environment owns its turns."""
     agent_is_given: bool = False
