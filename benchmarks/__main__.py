@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import followers, gateway, gateway_instructions, instructions
+from benchmarks import followers, gateway, gateway_instructions, instructions, traces
 from benchmarks.children import HERE, PROCTOR, cost_of, evaluate, mock_endpoint
 
 Row = tuple[str, str, str]
@@ -151,6 +151,7 @@ MEASURES: dict[str, Callable[[Path], Iterator[Row]]] = {
     "gateway": gateway.measured,
     "gateway-instructions": gateway_instructions.measured,
     "followers": followers.measured,
+    "traces": traces.measured,
 }
 
 

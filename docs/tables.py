@@ -22,6 +22,7 @@ SUBJECTS = {
     "proctor.evaluation.": "Evaluating",
     "proctor.task": "Tasks and results",
     "proctor.rollout": "Tasks and results",
+    "proctor.store.": "Tasks and results",
     "proctor.env.graders": "Graders",
     "proctor.env.": "Environments",
     "proctor.tools": "Environments",

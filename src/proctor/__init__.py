@@ -82,6 +82,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.runtimes.modal import ModalRuntime as ModalRuntime
     from proctor.runtimes.runtime import Runtime as Runtime
     from proctor.runtimes.shared import Shared as Shared
+    from proctor.store.frames import load_frame as load_frame
     from proctor.task import Task as Task
     from proctor.tools import ToolError as ToolError
     from proctor.tools import parallel_tool as parallel_tool
@@ -176,6 +177,7 @@ _HOMES = {
     "proctor.runtimes.modal": ("ModalRuntime",),
     "proctor.runtimes.runtime": ("Runtime",),
     "proctor.runtimes.shared": ("Shared",),
+    "proctor.store.frames": ("load_frame",),
     "proctor.task": ("Task",),
     "proctor.tools": ("ToolError", "parallel_tool"),
     "proctor.types": (

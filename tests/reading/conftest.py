@@ -12,6 +12,7 @@ import pytest
 from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.evaluation.evaluate import prepare, run
 from proctor.models.scripted import Scripted
+from tests.server.postgres import Cluster, cluster
 
 ENVIRONMENT = """
 from proctor import Rubric, SingleTurnEnv, ToolEnv
@@ -63,3 +64,9 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield play
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    with cluster() as started:
+        yield started

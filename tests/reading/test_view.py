@@ -110,6 +110,17 @@ def test_a_search_is_streamed_line_by_line(played: Path, outputs: Path) -> None:
     with_view(outputs, read)
 
 
+def test_a_search_can_be_about_one_rollout(played: Path, outputs: Path) -> None:
+    async def read(ask: Ask, _: str) -> None:
+        run = f"/api/v1/runs/{played.name}"
+        key = (await (await ask(f"{run}/rollouts?sort=task&limit=3")).json())["items"][2]["key"]
+        answer = await ask(f"{run}/search?q=say&key={key}&number=1")
+        hits = [json.loads(line) for line in (await answer.text()).splitlines()]
+        assert [(hit["key"], hit["number"], hit["event"]) for hit in hits] == [(key, 1, 0), (key, 1, 1)]
+
+    with_view(outputs, read)
+
+
 def test_the_feed_connects_at_once(played: Path, outputs: Path) -> None:
     async def read(ask: Ask, _: str) -> None:
         answer = await ask("/api/v1/feed")

@@ -208,7 +208,7 @@ def test_requests_have_no_other_fields_and_answers_have_all_of_theirs(document: 
     schemas = document["components"]["schemas"]
     assert schemas["NewRun"]["additionalProperties"] is False
     assert "additionalProperties" not in schemas["ClaimRequest"]
-    assert "next_cursor" in schemas["Page_RunInfo_"]["required"]
+    assert "next_cursor" in schemas["RunPage"]["required"]
     assert schemas["RunEvent"]["required"] == ["seq", "at", "kind"]
     assert "owner/name@version" in schemas["NewRun"]["properties"]["environment"]["description"]
 

@@ -13,6 +13,8 @@ from proctor.api.session import build_login_link
 from tests.server.serving import serving, settings_in
 from tests.web.browser import PATIENCE_MS, PageWatch, launched_browser, opened_page
 from tests.web.lab import Lab, fill_lab
+from tests.web.site import viewing
+from tests.web.traced_runs import TraceSite, play_traces
 
 GROUP = "browser"
 """All tests with a browser share one worker, and so one server."""
@@ -38,6 +40,15 @@ def browser() -> Iterator[Browser]:
         yield launched
 
 
+@pytest.fixture(scope="session", params=["folders"])
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TraceSite]:
+    """Rollouts of every shape, over each store that has them."""
+    folder = tmp_path_factory.mktemp("traces")
+    rollouts = play_traces(folder)
+    with viewing(folder) as url:
+        yield TraceSite(url, rollouts)
+
+
 class Visit(NamedTuple):
     """A page, and what it must not do."""
 
@@ -58,6 +69,23 @@ def open_as(lab: Lab, browser: Browser) -> Iterator[OpenAs]:
             if person is not None:
                 log_in(visit.page, lab, person)
             visit.page.goto(path)
+            return visit
+
+        yield open_one
+
+
+OpenTrace = Callable[..., Visit]
+
+
+@pytest.fixture
+def open_trace(traces: TraceSite, browser: Browser) -> Iterator[OpenTrace]:
+    """Open a page of these rollouts; it is checked when the test ends."""
+    with ExitStack() as opened:
+
+        def open_one(path: str, **options: Any) -> Visit:
+            visit = Visit(*opened.enter_context(opened_page(browser, traces.url, **options)))
+            visit.page.goto(path)
+            visit.page.get_by_role("article").first.wait_for(timeout=PATIENCE_MS)
             return visit
 
         yield open_one

@@ -61,6 +61,9 @@ def decode_query(pairs: Iterable[tuple[str, str]], kind: type[Query]) -> Query:
         else:
             given[name] = value
             problems += find_value_problems(value, fields[name], name)
+    for name, items in given.items():
+        if isinstance(items, list):
+            problems += find_value_problems([None] * len(items), bounded_list(fields[name]), name)
     problems += [
         FieldProblem(field.encode_name, f"{field.encode_name} is required.")
         for field in msgspec.structs.fields(kind)

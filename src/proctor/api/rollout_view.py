@@ -54,7 +54,7 @@ class EventBrief(msgspec.Struct, frozen=True, kw_only=True):
     """One event of the timeline, without its content."""
 
     index: int
-    """In the timeline; `#e12` links to it."""
+    """In the timeline; `#m12` links to it."""
     type: EventType
     role: str
     size: int
@@ -88,6 +88,9 @@ class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
     next_rollout: tuple[str, int] | None = None
     previous_task: tuple[str, int] | None = None
     next_task: tuple[str, int] | None = None
+    place: int = 0
+    """Of this rollout among those of the run, from 0."""
+    total: int = 0
 
 
 class RolloutView(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,6 +185,9 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True):
 class SearchQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     q: Annotated[str, Meta(min_length=1, max_length=1_000)]
     """Text to find in messages, tools and errors, in capitals or not."""
+    key: Annotated[str, Meta(max_length=100)] = ""
+    """Search only the rollouts of this task; with `number`, one of them and every event of it."""
+    number: Annotated[int, Meta(ge=0)] | None = None
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 200
 
 

@@ -10,14 +10,16 @@ import select
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO
 
 import msgspec
 
 from proctor.checkup import static
 from proctor.checkup.finding import CheckupReport, CheckupRewards, Finding
+from proctor.checkup.played import find_played_problems, read_played
 from proctor.checkup.tasks import Content, find_content_change
 from proctor.checkup.wire import (
     CheckupDone,
@@ -47,17 +49,24 @@ class ExaminationResult(msgspec.Struct, kw_only=True):
     figures: CheckupRewards = CheckupRewards()
 
 
-def run_checkup(order: CheckupRequest, say: StatusCallback = lambda _: None) -> CheckupReport:
-    """Collect every finding. `say` receives what is being examined."""
+def run_checkup(
+    order: CheckupRequest, say: StatusCallback = lambda _: None, runs: Sequence[Path] = ()
+) -> CheckupReport:
+    """Collect every finding. `say` receives what is being examined; `runs` are folders of past runs, whose
+    results are examined too."""
     helper_endpoint(order)
     found = packages.find_environment(order.env_id, order.env_dir)
     findings = static.find_static_problems(found, order.arguments)
     figures = CheckupRewards()
+    content = None
     if not any(finding.code in ("E101", "E102", "E104") for finding in findings):
         first = examine_in_child(order, "0", say)
         findings += first.findings
-        figures = first.figures
+        figures, content = first.figures, first.content
         findings += check_stability(order, first, say)
+    if runs:
+        say("past runs")
+        findings += find_played_problems(read_played(runs), content)
     file = packages.main_file(found)
     path = found.path or file
     return CheckupReport(

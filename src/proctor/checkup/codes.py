@@ -39,6 +39,14 @@ CODES = {
     "N421": "A task has no gold answer, so the checkup cannot tell whether a right answer is rewarded.",
     "N422": "Saying the gold answer does not reach the goal here: it cannot be judged without a gold agent.",
     "N423": "The environment calls a model of its own choice, and you named none with `-m`.",
+    "W511": "No rollout of any run passes the task: too hard, or impossible.",
+    "W512": "All models give a task the same long answer, word for word: known by heart, or given away.",
+    "W513": "Two tasks are nearly the same, so they count twice and are not independent.",
+    "W514": "Runs that do better otherwise do worse on the task: its answer or its scoring may be wrong.",
+    "W515": "All models give a task the same answer, and it fails: the answer in the dataset may be wrong.",
+    "N521": "Every rollout of every run earns the same on the task, so it tells models apart no longer.",
+    "N522": "Too few runs, or too little evidence, to say whether better models do better on a task.",
+    "N523": "A task of the runs is not in the environment as it is now, or not among those examined.",
 }
 
 SEVERITIES = {"E": "error", "W": "warning", "N": "note"}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from proctor.checkup.codes import SEVERITIES
+from proctor.task import TaskId
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -17,6 +18,8 @@ class Finding(msgspec.Struct, frozen=True):
     message: str
     where: str = ""
     """A file with its line, or nothing where the environment as a whole is meant."""
+    tasks: tuple[TaskId, ...] = ()
+    """All tasks that are meant, where past runs show them; the message names the first."""
 
     @property
     def severity(self) -> str:

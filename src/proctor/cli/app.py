@@ -26,6 +26,7 @@ SECTIONS = {
             "proctor.cli.commands.trace:trace_group",
             "Show one rollout in full, or where two diverge.",
         ),
+        "query": ("proctor.cli.commands.query:query_command", "Ask any number of runs a question in SQL."),
         "view": ("proctor.cli.commands.view:view_command", "Look at local runs in the browser."),
         "import": (
             "proctor.cli.commands.import_results:import_command",

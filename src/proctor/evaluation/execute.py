@@ -45,6 +45,7 @@ from proctor.rollout import Rollout, RolloutKey
 from proctor.run import Run, new_run_id
 from proctor.store import metadata
 from proctor.store.folder import RunFolder, StoredRollouts, read_line
+from proctor.store.frames import Library, build_frame
 from proctor.store.recorded import copy_row
 from proctor.store.resume import list_accepted_changes
 from proctor.support.logs import RunLog, log
@@ -72,6 +73,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     def __iter__(self) -> Iterator[Rollout]:
         return iter(self.rollouts)
+
+    def frame(self, library: Library = "polars") -> Any:
+        """The rollouts as a data frame of Polars, pandas or Arrow, read from the run's folder."""
+        return build_frame([self.folder], library)
 
 
 class Control:

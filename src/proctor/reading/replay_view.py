@@ -254,4 +254,6 @@ def find_neighbours(index: RolloutIndex, slot: int) -> Neighbours:
             next_rollout=address(at + 1),
             previous_task=address(before),
             next_task=address(last + 1),
+            place=at,
+            total=len(slots),
         )

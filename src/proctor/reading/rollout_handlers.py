@@ -25,7 +25,7 @@ from proctor.reading.replay_view import build_view, find_neighbours
 from proctor.reading.replays import ReplayCache, UnreadableRowError
 from proctor.reading.rollout_index import RolloutIndex
 from proctor.reading.rollout_pages import list_rollouts
-from proctor.reading.search import Needle, find_hits
+from proctor.reading.search import MOST_HITS_PER_ROLLOUT, Needle, find_hits
 from proctor.reading.task_groups import list_tasks
 from proctor.store.replay import RolloutReplay
 from proctor.trace import FileChange
@@ -191,10 +191,9 @@ async def search_run(library: RunLibrary, request: ReadRequest) -> Download:
 async def stream_hits(reader: RunReader, index: RolloutIndex, query: SearchQuery) -> AsyncIterator[bytes]:
     """One hit per line, as they are found. Whoever stops reading stops the search."""
     needle, left = Needle(query.q), query.limit
-    with index.lock:
-        slots = list(index.in_task_order)
-    async for batch in reader.batches(index, slots):
-        hits = (await asyncio.to_thread(search_batch, needle, index, batch))[:left]
+    most = MOST_HITS_PER_ROLLOUT if query.number is None else query.limit
+    async for batch in reader.batches(index, list_searched(index, query)):
+        hits = (await asyncio.to_thread(search_batch, needle, index, batch, most))[:left]
         if hits:
             yield b"".join(_encode_line(hit) + b"\n" for hit in hits)
         left -= len(hits)
@@ -202,18 +201,29 @@ async def stream_hits(reader: RunReader, index: RolloutIndex, query: SearchQuery
             return
 
 
-def search_batch(needle: Needle, index: RolloutIndex, batch: Batch) -> list[SearchHit]:
+def list_searched(index: RolloutIndex, query: SearchQuery) -> list[int]:
+    """The slots of the rollouts that a search is about."""
+    with index.lock:
+        return [
+            slot
+            for slot in index.in_task_order
+            if (not query.key or f"{index.keys[index.task[slot]]:016x}" == query.key)
+            and (query.number is None or index.number[slot] == query.number)
+        ]
+
+
+def search_batch(needle: Needle, index: RolloutIndex, batch: Batch, most: int) -> list[SearchHit]:
     hits: list[SearchHit] = []
     for slot, raw in batch:
         if needle.may_be_in(raw):
-            hits += search_row(needle, index, slot, raw)
+            hits += search_row(needle, index, slot, raw, most)
     return hits
 
 
-def search_row(needle: Needle, index: RolloutIndex, slot: int, raw: bytes) -> list[SearchHit]:
+def search_row(needle: Needle, index: RolloutIndex, slot: int, raw: bytes, most: int) -> list[SearchHit]:
     try:
         replay = decode_slot(index, slot, raw)
     except UnreadableRowError:
         return []
     key, number = f"{index.keys[index.task[slot]]:016x}", index.number[slot]
-    return list(find_hits(needle, replay, key, number))
+    return list(find_hits(needle, replay, key, number, most))

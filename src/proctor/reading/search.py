@@ -60,7 +60,9 @@ def row_pattern(letter: str) -> bytes:
     return b"(?:%b)" % b"|".join(map(re.escape, written))
 
 
-def find_hits(needle: Needle, replay: RolloutReplay, key: str, number: int) -> Iterator[SearchHit]:
+def find_hits(
+    needle: Needle, replay: RolloutReplay, key: str, number: int, most: int = MOST_HITS_PER_ROLLOUT
+) -> Iterator[SearchHit]:
     """At most one hit for each event; or else one for what is elsewhere in the row."""
     row = replay.row
     count = 0
@@ -69,7 +71,7 @@ def find_hits(needle: Needle, replay: RolloutReplay, key: str, number: int) -> I
         if found is not None:
             yield build_hit(row.example_id, (key, number), place, found)
             count += 1
-            if count >= MOST_HITS_PER_ROLLOUT:
+            if count >= most:
                 return
     if count:
         return

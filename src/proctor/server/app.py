@@ -25,6 +25,7 @@ from proctor.server.problems import HANDLERS, RETRY_SECONDS, UNCACHED
 from proctor.server.reading.routes import router as reading
 from proctor.server.request_fields import check_fields
 from proctor.server.requests import PlatformDependency, check_head, find_caller, need_authentication
+from proctor.server.runs.label_routes import router as labels
 from proctor.server.runs.routes import router as runs
 from proctor.server.runs.runner_routes import playing
 from proctor.server.sandboxes.routes import router as places
@@ -83,6 +84,7 @@ def build_app(settings: Settings) -> Litestar:
                     create_hub_router(settings),
                     create_datasets_router(settings),
                     runs,
+                    labels,
                     reading,
                     playing(settings),
                     secrets,

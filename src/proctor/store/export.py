@@ -84,8 +84,42 @@ class ExportTable(msgspec.Struct, frozen=True):
 # Reading
 
 
+class ScannedRun(msgspec.Struct, frozen=True):
+    """A run whose lines were read once, to learn which columns it needs."""
+
+    path: Path
+    metadata: Mapping[str, Any]
+    metrics: set[str]
+    fields: set[str]
+    rows: int
+    faults: int
+    are_numbered: bool
+    """Whether all ids of its tasks are numbers."""
+
+
 def scan_table(folder: Path, wanted: Sequence[str] = ()) -> ExportTable:
     """Scan a run for its columns, and select the wanted ones in the order given."""
+    return scan_tables([folder], wanted)[0]
+
+
+def scan_tables(folders: Sequence[Path], wanted: Sequence[str] = ()) -> list[ExportTable]:
+    """A table for each run, all with the same columns: those that any of the runs needs."""
+    scanned = [scan_run(folder) for folder in folders]
+    metrics = set().union(*(run.metrics for run in scanned))
+    fields = set().union(*(run.fields for run in scanned))
+    are_numbered = all(run.are_numbered for run in scanned)
+    return [
+        ExportTable(
+            run.path,
+            select_columns(list_columns(run.metadata, metrics, fields, are_numbered), wanted),
+            run.rows,
+            run.faults,
+        )
+        for run in scanned
+    ]
+
+
+def scan_run(folder: Path) -> ScannedRun:
     metadata = read_metadata(folder)
     path = folder / RESULTS
     metrics: set[str] = set()
@@ -101,15 +135,20 @@ def scan_table(folder: Path, wanted: Sequence[str] = ()) -> ExportTable:
         metrics.update(row.metrics)
         names.update(fields)
         are_numbered = are_numbered and isinstance(row.example_id, int) and abs(row.example_id) < LARGEST
-    columns = [
-        *(constant_column(name, metadata.get(name)) for name in ("run_id", "env_id", "model", "label")),
+    return ScannedRun(path, metadata, metrics, names, rows, faults, are_numbered)
+
+
+def list_columns(
+    metadata: Mapping[str, Any], metrics: set[str], fields: set[str], are_numbered: bool
+) -> list[ExportColumn]:
+    return [
+        *(constant_column(name, metadata.get(name)) for name in RUN_COLUMNS),
         task_column(are_numbered),
         *NUMBER_COLUMNS,
         *map(metric_column, sorted(metrics)),
         *TEXT_COLUMNS,
-        *map(state_column, sorted(names - KNOWN_FIELDS)),
+        *map(state_column, sorted(fields - KNOWN_FIELDS)),
     ]
-    return ExportTable(path, select_columns(columns, wanted), rows, faults)
 
 
 def read_lines(path: Path) -> Iterator[tuple[ExportRow, RawFields] | None]:
@@ -170,6 +209,7 @@ def state_column(name: str) -> ExportColumn:
     return ExportColumn(f"state.{name}", "text", lambda _, fields: to_text(decode_raw(fields.get(name))))
 
 
+RUN_COLUMNS = ("run_id", "env_id", "model", "label")
 NUMBER_COLUMNS = (
     ExportColumn("rollout", "whole", lambda row, _: row.rollout),
     ExportColumn("task_hash", "text", lambda row, _: row.task_hash),
@@ -255,13 +295,23 @@ def write_jsonl(table: ExportTable, file: BinaryIO) -> None:
 
 def write_parquet(table: ExportTable, file: BinaryIO) -> None:
     arrow, parquet = import_arrow()
-    kinds = {"text": arrow.string(), "number": arrow.float64(), "whole": arrow.int64(), "flag": arrow.bool_()}
-    schema = arrow.schema([(column.name, kinds[column.kind]) for column in table.columns])
+    schema = arrow_schema(table, arrow)
     with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-        for batch in batch_rows(table.values()):
-            columns = zip(*batch, strict=True)
-            arrays = [arrow.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
-            writer.write_batch(arrow.record_batch(arrays, schema=schema))
+        for batch in arrow_batches(table, arrow):
+            writer.write_batch(batch)
+
+
+def arrow_schema(table: ExportTable, arrow: Any) -> Any:
+    kinds = {"text": arrow.string(), "number": arrow.float64(), "whole": arrow.int64(), "flag": arrow.bool_()}
+    return arrow.schema([(column.name, kinds[column.kind]) for column in table.columns])
+
+
+def arrow_batches(table: ExportTable, arrow: Any) -> Iterator[Any]:
+    schema = arrow_schema(table, arrow)
+    for batch in batch_rows(table.values()):
+        columns = zip(*batch, strict=True)
+        arrays = [arrow.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+        yield arrow.record_batch(arrays, schema=schema)
 
 
 def import_arrow() -> tuple[Any, Any]:

@@ -17,7 +17,7 @@ from proctor.errors import Failure, StoreError
 from proctor.report import ErrorLine, ReusedReplies, RolloutLine
 from proctor.rollout import RecordedPlay, RolloutKey, is_settled
 from proctor.store.folder import RESULTS, UNREADABLE, read_line
-from proctor.store.replay import KNOWN_FIELDS
+from proctor.store.replay import KNOWN_FIELDS, StoredRow
 from proctor.task import TaskId
 from proctor.trace import FileChange, Message, ModelCall, Reply, ToolSpec, Trace, Usage
 
@@ -60,6 +60,7 @@ class RecordedRow(msgspec.Struct, frozen=True):
 
 
 _decode_row = msgspec.json.Decoder(RecordedRow).decode
+_decode_stored_row = msgspec.json.Decoder(StoredRow).decode
 _decode_fields = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -116,6 +117,13 @@ class StoredPlays:
         """The row as it is stored."""
         start, size = self._places[key]
         return os.pread(self._file, size, start)
+
+    def read_row(self, key: RolloutKey) -> StoredRow:
+        """The row with every field."""
+        try:
+            return _decode_stored_row(self.read_raw(key))
+        except UNREADABLE as error:
+            raise StoreError(f"Task {key[0]}, rollout {key[1]} cannot be read: {error}.") from error
 
     def reader(self, key: RolloutKey) -> Callable[[], RecordedPlay]:
         """Reads one rollout when it is called."""

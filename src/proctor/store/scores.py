@@ -133,3 +133,15 @@ def read_summary(folder: Path, planned: int | None = None) -> Summary:
     )
     booked = _mapping(stored.get("cost")).get("total_usd")
     return msgspec.structs.replace(summary, cost_usd=booked) if isinstance(booked, (int, float)) else summary
+
+
+def read_rollout_scores(folder: Path, metric: str | None = None) -> dict[RolloutKey, float]:
+    """Each scored rollout's reward, or one of its metrics; of two rows of one rollout, the first counts."""
+    found: dict[RolloutKey, float] = {}
+    for raw in read_raw_lines(folder):
+        with suppress(*UNREADABLE):
+            line = _decode_line(raw)
+            value = line.reward if metric is None else line.metrics.get(metric)
+            if line.is_scored and value is not None:
+                found.setdefault((line.example_id, line.rollout), value)
+    return found

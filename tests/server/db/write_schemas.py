@@ -28,6 +28,7 @@ from proctor.server.db.tables import (
     places,
     reservations,
     run_datasets,
+    run_labels,
     run_links,
     run_origins,
     source_builds,
@@ -113,6 +114,8 @@ def add_internal_rows(connection: Connection, run_id: str) -> None:
     )
     add_repository_rows(connection, run_id)
     add_browser_rows(connection)
+    label = {"task": "0", "number": 0, "person": "ada", "score": 1.0, "note": "right", "at": 1.0}
+    connection.execute(insert(run_labels).values(run_id=run_id, **label))
 
 
 def add_browser_rows(connection: Connection) -> None:

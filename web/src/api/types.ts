@@ -3,7 +3,10 @@ import type { components, paths } from "./schema";
 
 type Schemas = components["schemas"];
 
+export type CallBrief = Schemas["CallBrief"];
 export type Cause = Schemas["Cause"];
+export type CutText = Schemas["CutText"];
+export type DiffPair = Schemas["DiffPair"];
 export type Distribution = Schemas["Distribution"];
 export type EventBrief = Schemas["EventBrief"];
 export type EventContent = Schemas["EventContent"];
@@ -11,6 +14,8 @@ export type EventWindow = Schemas["EventWindow"];
 export type FacetValue = Schemas["FacetValue"];
 export type FailureGroup = Schemas["FailureGroup"];
 export type FeedEvent = Schemas["FeedEvent"];
+export type FileBrief = Schemas["FileBrief"];
+export type ImagePart = Schemas["ImagePart"];
 export type Interval = Schemas["Interval"];
 export type LogEntry = Schemas["LogEntry"];
 export type LogPage = Schemas["LogPage"];
@@ -20,6 +25,8 @@ export type RolloutDiff = Schemas["RolloutDiff"];
 export type RolloutEntry = Schemas["RolloutEntry"];
 export type RolloutPage = Schemas["RolloutPage"];
 export type RolloutView = Schemas["RolloutView"];
+export type RowError = Schemas["RowError"];
+export type RowTiming = Schemas["RowTiming"];
 export type RunChange = Schemas["RunChange"];
 export type RunFacets = Schemas["RunFacets"];
 export type RunInfo = Schemas["RunInfo"];
@@ -27,10 +34,15 @@ export type RunPage = Schemas["RunPage"];
 export type RunScore = Schemas["RunScore"];
 export type RunStatus = RunInfo["status"];
 export type SearchHit = Schemas["SearchHit"];
+export type SentCall = Schemas["SentCall"];
+export type Subscore = Schemas["Subscore"];
 export type SuiteInfo = Schemas["SuiteInfo"];
 export type Summary = Schemas["Summary"];
 export type TaskGroup = Schemas["TaskGroup"];
 export type TaskPage = Schemas["TaskPage"];
+export type ToolBrief = Schemas["ToolBrief"];
+export type ToolContent = Schemas["ToolContent"];
+export type Usage = Schemas["Usage"];
 
 type Query<Path extends keyof paths> = paths[Path] extends { get: { parameters: { query?: infer Q } } }
   ? NonNullable<Q>

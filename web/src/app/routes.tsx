@@ -1,6 +1,8 @@
 /** Every page, one line each; a page's own folder holds its route. */
+import { diffRoute } from "#/pages/diff/route";
 import { homeRoute } from "#/pages/home/route";
 import { loginRoute } from "#/pages/login/route";
+import { rolloutRoute } from "#/pages/rollout/route";
 import {
   runConfigRoute,
   runFailuresRoute,
@@ -17,4 +19,6 @@ export const routeTree = rootRoute.addChildren([
   loginRoute,
   runsRoute,
   runRoute.addChildren([runOverviewRoute, runSamplesRoute, runLogsRoute, runFailuresRoute, runConfigRoute]),
+  rolloutRoute,
+  diffRoute,
 ]);

@@ -25,6 +25,8 @@ type Props = {
   label: string;
   /** Wrapped lines are measured as they appear; unwrapped ones scroll sideways together. */
   wrap?: boolean;
+  /** How many lines of the screen a wrapped line may take, before it is measured. */
+  linesOf?: (index: number) => number;
   /** Called with the visible lines, to load more at either end. */
   onRange?: (first: number, last: number) => void;
   handle?: Ref<LineViewHandle>;
@@ -41,12 +43,22 @@ const LINE_HEIGHT = 20;
 const AT_END = 40;
 const ABOVE_START = 12;
 
-export function LineView({ count, lineAt, label, wrap = false, onRange, handle, keyAt, startAt = 0 }: Props) {
+export function LineView({
+  count,
+  lineAt,
+  label,
+  wrap = false,
+  linesOf,
+  onRange,
+  handle,
+  keyAt,
+  startAt = 0,
+}: Props) {
   const box = useRef<HTMLDivElement>(null);
   const lines = useVirtualizer({
     count,
     getScrollElement: () => box.current,
-    estimateSize: () => LINE_HEIGHT,
+    estimateSize: (index) => LINE_HEIGHT * Math.max(1, linesOf?.(index) ?? 1),
     overscan: 30,
     initialOffset: Math.max(0, (startAt - ABOVE_START) * LINE_HEIGHT),
     ...(keyAt

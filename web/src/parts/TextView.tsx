@@ -9,14 +9,19 @@ import { LineView, type LineViewHandle, Marked } from "./LineView";
 import { findRows, splitRows } from "./lines";
 import styles from "./TextView.module.css";
 
+/** About so many characters fit before a line wraps. */
+const WRAP_WIDTH = 100;
+
 export function TextView({
   text,
   label,
   actions,
+  wrap = false,
 }: {
   text: string;
   label: string;
   actions?: React.ReactNode;
+  wrap?: boolean;
 }) {
   const rows = useMemo(() => splitRows(text), [text]);
   const [search, setSearch] = useState("");
@@ -60,6 +65,8 @@ export function TextView({
       <LineView
         handle={view}
         label={label}
+        wrap={wrap}
+        linesOf={(index) => (wrap ? Math.ceil(rows.at(index).text.length / WRAP_WIDTH) : 1)}
         count={rows.count}
         lineAt={(index) => {
           const row = rows.at(index);

@@ -8,12 +8,16 @@ export function highlightCode(text: string, language: string): CodeSpan[] | null
   const parser = /^py/i.test(language) ? python : /^json/i.test(language) ? json : null;
   if (!parser) return null;
   const spans: CodeSpan[] = [];
-  walk(
-    text,
-    parser.parse(text),
-    classHighlighter,
-    (part, tags) => spans.push({ text: part, tags }),
-    () => spans.push({ text: "\n", tags: "" }),
-  );
+  try {
+    walk(
+      text,
+      parser.parse(text),
+      classHighlighter,
+      (part, tags) => spans.push({ text: part, tags }),
+      () => spans.push({ text: "\n", tags: "" }),
+    );
+  } catch {
+    return null; // nested more deeply than the stack is
+  }
   return spans;
 }

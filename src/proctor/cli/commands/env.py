@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ import click
 
 from proctor.cli.commands import hub
 from proctor.cli.commands.shared_options import env_dir_option, json_option
+from proctor.cli.options import complete_parameter
 from proctor.cli.views.environments import (
     checkup_document,
     open_status_line,
@@ -26,7 +27,7 @@ from proctor.cli.views.escape import echo, strip_escapes
 from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import adopt_context
 from proctor.config.sources import parse_json_object
-from proctor.errors import InstallError
+from proctor.errors import ConfigError, InstallError
 from proctor.packages import catalog, install, scaffold
 from proctor.packages.scaffold import DEFAULT_STYLE, STYLES
 
@@ -197,6 +198,14 @@ def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
     help="Seconds that loading may take, and starting, playing or scoring a rollout.",
 )
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
+@click.option(
+    "--with",
+    "run",
+    multiple=True,
+    metavar="RUN",
+    shell_complete=complete_parameter,
+    help="Also examine the tasks with the results of this run, or of all runs in a folder; repeatable.",
+)
 @env_dir_option
 @json_option
 def check_command(
@@ -206,13 +215,19 @@ def check_command(
     model: str | None,
     timeout: float,
     strict: bool,
+    run: tuple[str, ...],
     env_dir: str,
     as_json: bool,
 ) -> None:
     """Check whether environment NAME is fit to be measured with. Exit code 1 if it is not.
 
     It is loaded twice, and played by agents whose worth is known: one says the gold answers, one says
-    nothing, two are wrong. docs/packages.md explains every code.
+    nothing, two are wrong. docs/packages.md explains every code. With past runs, it names tasks that nobody
+    solves, that everybody solves or answers alike, that are nearly the same, and that mislead.
+
+    \b
+    proctor env check my-env
+    proctor env check my-env --with latest --with 1a2b --with results/evals
     """
     from proctor.checkup.checkup import run_checkup
     from proctor.checkup.wire import CheckupRequest
@@ -227,11 +242,24 @@ def check_command(
     )
     if model is not None:
         adopt_context(os.environ)
-    with open_status_line() as say:
-        report = run_checkup(order, say)
+    with ExitStack() as stack:
+        runs = locate_past_runs(run, stack)
+        say = stack.enter_context(open_status_line())
+        report = run_checkup(order, say, runs)
     if as_json:
         print_json(checkup_document(report))
     else:
         show_report(report)
     if not report.passes(strict):
         raise click.exceptions.Exit(EXIT_FAILED)
+
+
+def locate_past_runs(words: Sequence[str], stack: ExitStack) -> list[Path]:
+    from proctor.cli.commands.located_runs import locate_runs
+
+    if not words:
+        return []
+    folders, exports = locate_runs(words, (), stack)
+    if exports:
+        raise ConfigError(f"{exports[0]} is an export, which has no conversations; name its run with --with.")
+    return folders

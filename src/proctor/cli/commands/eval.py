@@ -61,6 +61,8 @@ COMMANDS = {
     "changed": "proctor.cli.commands.rerun:changed_command",
     "compare": "proctor.cli.commands.compare:compare_command",
     "gate": "proctor.cli.commands.gate:gate_command",
+    "label": "proctor.cli.commands.label:label_command",
+    "agreement": "proctor.cli.commands.agreement:agreement_command",
 }
 """Imported when they are called."""
 SYNONYMS = {"get": "info"}

@@ -320,6 +320,19 @@ rollout_entries = Table(
     Column("entry", LargeBinary, nullable=False),  # msgpack
     comment="What lists and reports read of a rollout, so that they need not read its row.",
 )
+run_labels = Table(
+    "run_labels",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("task", Text, primary_key=True),  # JSON, as in rollouts
+    Column("number", Integer, primary_key=True),
+    Column("person", Text, ForeignKey("users.name"), primary_key=True),
+    Column("score", Double),  # none: skipped
+    Column("note", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    comment="What people say of rollouts.",
+)
+Index("ix_run_labels_person", run_labels.c.person)
 events = Table(
     "events",
     metadata,

@@ -37,6 +37,8 @@ FRESH_SECONDS = 0.8
 BUSY_SHARE = 3
 """A report that takes long is computed again after this many times as long."""
 
+LOCKED_AT_ONCE = 200
+
 PriceOf = Callable[[str], Price | None]
 
 
@@ -66,15 +68,16 @@ class IndexedRows:
                 return unsaved
 
     def _add(self, entries: list[PlacedEntry]) -> None:
-        for place, packed in entries:
-            stored = unpack_entry(packed)
-            record = stored.record
-            if self._cost_of is not None:
-                record = replace(record, cost_usd=self._cost_of(stored.line))
-            with self.index.lock:
-                self.index.add(record, replaces=True)
-                self.places.append(place)
-            self.reached = place
+        for start in range(0, len(entries), LOCKED_AT_ONCE):
+            with self.index.lock:  # between two parts, lists can be read
+                for place, packed in entries[start : start + LOCKED_AT_ONCE]:
+                    stored = unpack_entry(packed)
+                    record = stored.record
+                    if self._cost_of is not None:
+                        record = replace(record, cost_usd=self._cost_of(stored.line))
+                    self.index.add(record, replaces=True)
+                    self.places.append(place)
+                    self.reached = place
 
 
 class CountedRows:

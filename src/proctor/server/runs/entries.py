@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, bindparam, insert, select
 
 from proctor.config.prices import find_price
 from proctor.contracts import PASS_THRESHOLD
@@ -22,6 +22,16 @@ from proctor.server.db.tables import rollout_entries, rollouts
 AT_ONCE = 2_000
 ROWS_AT_ONCE = 100
 MILLION = 1_000_000
+
+# Built once: building a statement costs more than running it.
+SAME = (rollout_entries.c.run_id == rollouts.c.run_id) & (rollout_entries.c.place == rollouts.c.place)
+ENTRIES = (
+    select(rollouts.c.place, rollout_entries.c.entry)
+    .select_from(rollouts.outerjoin(rollout_entries, SAME))
+    .where(rollouts.c.run_id == bindparam("run_id"), rollouts.c.place > bindparam("after"))
+    .order_by(rollouts.c.place)
+    .limit(bindparam("limit"))
+)
 
 PlacedEntry = tuple[int, bytes]
 """The place of a rollout, and its entry."""
@@ -37,18 +47,16 @@ class EntryBatch(msgspec.Struct, frozen=True):
 
 def read_entries(connection: Connection, run_id: str, after: int, limit: int = AT_ONCE) -> EntryBatch:
     """Entries after a place."""
-    same = (rollout_entries.c.run_id == rollouts.c.run_id) & (rollout_entries.c.place == rollouts.c.place)
-    query = (
-        select(rollouts.c.place, rollout_entries.c.entry)
-        .select_from(rollouts.outerjoin(rollout_entries, same))
-        .where(rollouts.c.run_id == run_id, rollouts.c.place > after)
-        .order_by(rollouts.c.place)
-        .limit(limit)
-    )
-    found: dict[int, bytes | None] = {row.place: row.entry for row in connection.execute(query)}
-    made = make_entries(connection, run_id, [place for place, entry in found.items() if entry is None])
-    found |= dict(made)
-    return EntryBatch([(place, entry) for place, entry in found.items() if entry is not None], made)
+    asked = {"run_id": run_id, "after": after, "limit": limit}
+    found: list[tuple[int, bytes | None]] = [
+        (place, entry) for place, entry in connection.execute(ENTRIES, asked)
+    ]
+    missing = [place for place, entry in found if entry is None]
+    if not missing:
+        return EntryBatch(found)  # type: ignore[arg-type]
+    made = make_entries(connection, run_id, missing)
+    whole = {**dict(found), **dict(made)}
+    return EntryBatch([(place, entry) for place, entry in whole.items() if entry is not None], made)
 
 
 def make_entries(connection: Connection, run_id: str, places: Sequence[int]) -> list[PlacedEntry]:

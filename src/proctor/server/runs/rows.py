@@ -39,10 +39,10 @@ def store_rows(connection: Connection, run_id: str, sent: Sequence[ReadRow]) -> 
     known = find_known_rows(connection, run_id, list(new))
     accepted = {key: row for key, row in new.items() if key not in known or not known[key].settled}
     replaced = [known[key] for key in accepted if key in known]
-    delete_rows(connection, run_id, replaced)
     place = connection.execute(
         select(func.coalesce(func.max(rollouts.c.place), 0)).where(rollouts.c.run_id == run_id)
     ).scalar_one()
+    delete_rows(connection, run_id, replaced)  # after: no place is used twice, or who reads on would miss it
     if accepted:
         placed = list(enumerate(accepted.values(), place + 1))
         connection.execute(insert(rollouts), [encode_row(run_id, row, number) for number, row in placed])
