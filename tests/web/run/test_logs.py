@@ -47,6 +47,7 @@ def test_a_line_has_an_address_and_keys_go_from_error_to_error(visit_folder: Vis
 
 def test_search_and_levels_narrow_it_down_and_a_number_leads_back(visit_folder: VisitRun) -> None:
     page = visit_folder("/runs/{careless}/logs")
+    expect(page.get_by_role("region", name="Log")).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type("step 77 ")
     expect(page).to_have_url(re.compile(r"q=step\+77"))
