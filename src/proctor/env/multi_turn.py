@@ -15,6 +15,8 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, cast
 
+import msgspec
+
 from proctor.contracts import PASS_THRESHOLD, Fingerprint, Seat, Session, Traits
 from proctor.env.dataset import PromptMaker, RowSource, tasks_of
 from proctor.env.functions import is_ours
@@ -317,6 +319,9 @@ class MultiTurnSession:
             messages, tools=env.tool_specs(state), sampling=env.sampling_args or None
         )
         message = to_message(reply.message)
+        call = seat.trace.calls[-1]
+        if call.reply is reply:  # rows refer to messages of the conversation by identity
+            call.reply = reply = msgspec.structs.replace(reply, message=message)
         state["completion"].append(message)
         state["turn"] += 1
         state["trajectory"].append(describe_step(messages, message, reply, state))
