@@ -67,6 +67,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.errors import OverlongPromptError as OverlongPromptError
     from proctor.errors import SandboxError as SandboxError
     from proctor.errors import SpoiledWorkspaceError as SpoiledWorkspaceError
+    from proctor.evaluation.compare import compare as compare
     from proctor.evaluation.evaluate import evaluate as evaluate
     from proctor.evaluation.rescore import rescore as rescore
     from proctor.evaluation.taskset import Job as Job
@@ -169,6 +170,7 @@ _HOMES = {
         "OverlongPromptError",
         "SandboxError",
     ),
+    "proctor.evaluation.compare": ("compare",),
     "proctor.evaluation.evaluate": ("evaluate",),
     "proctor.evaluation.rescore": ("rescore",),
     "proctor.models.openai_chat": ("OpenAIChat",),

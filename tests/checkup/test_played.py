@@ -71,6 +71,18 @@ def test_answers_that_all_models_share_are_suspicious_if_long_or_wrong(tmp_path:
     assert "W512" not in one, "one model agreeing with itself says nothing"
 
 
+def test_two_tasks_that_ask_nearly_the_same_are_named_together(tmp_path: Path) -> None:
+    run = play(tmp_path / "a", {task: [0.0, 1.0] for task in range(4)})
+    rows = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    for row in rows:
+        if row["example_id"] in (1, 3):
+            asked = f"Say why {LONG}, in your own words. Variant {row['example_id']}"
+            row["prompt"] = [{"role": "user", "content": asked}]
+    (run / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    assert set(examine(run)["W513"].tasks) == {1, 3}
+
+
 def test_a_task_that_better_runs_fail_is_named_once_there_are_enough_runs(tmp_path: Path) -> None:
     random = Random(0)
     folders = []

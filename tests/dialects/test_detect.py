@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor.checkup.static import find_static_problems
 from proctor.packages.dialects import read_imports
 from proctor.packages.loading import dialect_of, find_environment, load
 
@@ -57,3 +58,19 @@ def test_isolation_is_refused_where_there_is_nothing_to_isolate(tmp_path: Path) 
     file.write_text("import proctor\ndef load_environment(): ...\n")
     with pytest.raises(Exception, match="--isolated is for environments of other frameworks"):
         load(replace(find_environment(str(file)), isolated=True), {})
+
+
+def test_a_check_says_what_of_its_framework_an_environment_uses_and_what_does_not_work(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "env.py"
+    file.write_text(
+        '"""A search over the web."""\nimport verifiers as vf\n'
+        "def load_environment():\n"
+        "    return vf.SandboxEnv(rubric=vf.RubricGroup([vf.Rubric(), vf.JudgeRubric()]))\n"
+    )
+    findings = {each.code: each.message for each in find_static_problems(find_environment(str(file)), {})}
+    assert findings["N121"].startswith("written for verifiers")
+    assert "Rubric" in findings["N121"]
+    assert "JudgeRubric" in findings["N122"]
+    assert "SandboxEnv" in findings["W121"]

@@ -27,7 +27,7 @@ NOTED = {
 UNSUPPORTED = {
     "SandboxEnv": "its sandboxes exist only at Prime Intellect; it runs only with your key there",
     "CliAgentEnv": "its agents run in Prime Intellect's sandboxes; it runs only with your key there",
-    "HarborEnv": "its agents run in Prime Intellect's sandboxes; Proctor plays Harbor's task folders itself",
+    "HarborEnv": "its agents run in Prime Intellect's sandboxes; it runs only with your key there",
     "BrowserEnv": "needs Browserbase, or a sandbox at Prime Intellect",
     "OpenEnvEnv": "needs a sandbox at Prime Intellect",
 }
