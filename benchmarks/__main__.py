@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import followers, gateway, gateway_instructions, instructions, traces
+from benchmarks import dashboard, followers, gateway, gateway_instructions, instructions, traces
 from benchmarks.children import HERE, PROCTOR, cost_of, evaluate, mock_endpoint
 
 Row = tuple[str, str, str]
@@ -152,6 +152,7 @@ MEASURES: dict[str, Callable[[Path], Iterator[Row]]] = {
     "gateway-instructions": gateway_instructions.measured,
     "followers": followers.measured,
     "traces": traces.measured,
+    "dashboard": dashboard.measured,
 }
 
 

@@ -101,4 +101,4 @@ def read_heap(page: Page) -> float:
     session.send("Performance.enable")
     session.send("HeapProfiler.collectGarbage")
     found: dict[str, Any] = session.send("Performance.getMetrics")
-    return next(each["value"] for each in found["metrics"] if each["name"] == "JSHeapUsedSize") / 1e6
+    return float(next(each["value"] for each in found["metrics"] if each["name"] == "JSHeapUsedSize")) / 1e6

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from proctor.cli.views.plan import write_plan
+from proctor.cli.views.dry_run import write_dry_run
 from proctor.cli.views.report import write_report
 from proctor.config.prices import Price, find_price
 from proctor.errors import Failure
@@ -440,7 +440,7 @@ def test_odd_messages_do_not_spoil_the_report(report: Callable[..., str], prompt
 def test_a_plan_shows_every_setting_and_where_it_came_from(prepared: Prepared) -> None:
     text = io.StringIO()
 
-    write_plan(Console(file=text, width=100, highlight=False), prepared, 15)
+    write_dry_run(Console(file=text, width=100, highlight=False), prepared, 15)
 
     for name in ("env_id", "max_retries", "min_coverage", "state_columns"):
         assert re.search(rf"^  {name} +.*\((flag|built-in default)\)", text.getvalue(), re.MULTILINE), name

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.views.plan import describe_origins
+from proctor.cli.views.dry_run import describe_origins
 from tests.conftest import Provider, Ran
 
 Run = Callable[..., Ran]
@@ -277,6 +277,7 @@ temperature = [0.0, 0.5]
     before, after = (json.loads(ran.stdout)["runs"] for ran in (first, second))
     assert [run["run"]["id"] for run in before] == [run["run"]["id"] for run in after]
     assert len(flaky.requests) - asked == 2
+    assert len({run["run"]["suite"] for run in (*before, *after)} - {""}) == 1
 
 
 def test_several_environments_may_be_named_with_commas(proctor: Run, tmp_path: Path) -> None:

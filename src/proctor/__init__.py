@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.client.sandboxes import instance as instance
     from proctor.client.sandboxes import sandbox as sandbox
     from proctor.contracts import Desk as Desk
+    from proctor.env.capability import Capability as Capability
     from proctor.env.echo import EchoEnvironment as EchoEnvironment
     from proctor.env.graders import all_of as all_of
     from proctor.env.graders import any_of as any_of
@@ -45,6 +46,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.env.parsers import extract_boxed as extract_boxed
     from proctor.env.parsers import extract_boxed_answer as extract_boxed_answer
     from proctor.env.parsers import extract_hash_answer as extract_hash_answer
+    from proctor.env.rewards import EvaluationResult as EvaluationResult
     from proctor.env.rubric import Rubric as Rubric
     from proctor.env.rubric import RubricGroup as RubricGroup
     from proctor.env.state import State as State
@@ -117,6 +119,7 @@ _HOMES = {
     "proctor.agents.tool_loop": ("ToolLoop",),
     "proctor.client.sandboxes": ("instance", "sandbox"),
     "proctor.contracts": ("Desk",),
+    "proctor.env.capability": ("Capability",),
     "proctor.env.echo": ("EchoEnvironment",),
     "proctor.env.graders": (
         "all_of",
@@ -145,6 +148,7 @@ _HOMES = {
         "extract_boxed_answer",
         "extract_hash_answer",
     ),
+    "proctor.env.rewards": ("EvaluationResult",),
     "proctor.env.rubric": ("Rubric", "RubricGroup"),
     "proctor.env.state": ("State",),
     "proctor.env.templates": ("Environment",),

@@ -20,6 +20,8 @@ LISTENERS = "proctor.listeners"
 AGENTS = "proctor.agents"
 RUNTIMES = "proctor.runtimes"
 DIALECTS = "proctor.dialects"
+RUNNERS = "proctor.runners"
+"""What runs a single task; a part below evaluations finds it here."""
 UNLISTED = frozenset({"workflow"})
 """Environments that nobody names: recipes do."""
 

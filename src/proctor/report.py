@@ -31,6 +31,7 @@ from proctor.rollout import (
 )
 from proctor.stats.mean import MeanEstimate, headline_estimate, mean_estimate
 from proctor.stats.pass_k import pass_at_k, pass_hat_k
+from proctor.stats.samples import is_zero_one
 from proctor.task import TaskId
 from proctor.trace import Usage
 
@@ -38,6 +39,7 @@ FEWEST_TASKS = 5
 """With fewer tasks, a running interval says more about the formula than about the model."""
 EXTREMES = ("worst", "best", "longest answer")
 SAMPLE_LENGTH = 300
+HISTOGRAM_PARTS = 20
 MOST_MEMBERS = 200
 """Environments that a report tells apart: a file may claim any number."""
 LONGEST_SECONDS = 1e9
@@ -217,6 +219,14 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True):
     """The same, where a failed attempt counts as 0."""
 
 
+class Histogram(msgspec.Struct, frozen=True):
+    """How many values lie in each of equal parts of a range."""
+
+    low: float
+    high: float
+    counts: tuple[int, ...]
+
+
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a run. `--json` prints it unchanged."""
 
@@ -251,6 +261,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """By model: replies of a cache or of an earlier run. Their tokens are in `usage`, not in the cost."""
     saved_usd: float | None = None
     """What they would have cost."""
+    rewards: Histogram | None = None
+    """Of all scored rollouts, if not every reward is 0 or 1."""
 
 
 class Tally:
@@ -383,8 +395,7 @@ class Tally:
         prices: Mapping[str, Price] | None = None,
     ) -> Summary:
         groups = self._groups(self._task_of, self._rewards)
-        cost, unpriced = self._cost(model, prices or {})
-        saved = self._saved(prices or {})
+        _, unpriced = self._cost(model, prices or {})
         return Summary(
             tasks=len(self._tasks),
             rollouts_per_task=rollouts_per_task,
@@ -408,7 +419,7 @@ class Tally:
             seconds=compute_spread(self._seconds),
             usage=self.usage,
             other_usage=dict(self.other_usage),
-            cost_usd=cost if cost is None or saved is None else max(0.0, cost - saved),
+            cost_usd=self.cost_usd(model, prices or {}),
             unpriced_models=unpriced,
             errors=rank_errors(self._errors),
             cleanup_errors=rank_errors(self._cleanup_errors),
@@ -423,8 +434,14 @@ class Tally:
                 for name, member in sorted(self.members.items())
             },
             reused_replies=dict(self.reused_replies),
-            saved_usd=saved,
+            saved_usd=self._saved(prices or {}),
+            rewards=count_rewards(self._rewards),
         )
+
+    def cost_usd(self, model: str, prices: Mapping[str, Price]) -> float | None:
+        """What was paid so far; None without a price of the evaluated model."""
+        (cost, _), saved = self._cost(model, prices), self._saved(prices)
+        return cost if cost is None or saved is None else max(0.0, cost - saved)
 
     def scores(self) -> Scores:
         """How attempts fared so far."""
@@ -568,6 +585,16 @@ def compute_spread(values: array[float]) -> Spread | None:
     ordered = sorted(values)
     last = len(ordered) - 1
     return Spread(ordered[last // 2], ordered[math.ceil(last * 0.9)], ordered[-1])
+
+
+def count_rewards(rewards: array[float]) -> Histogram | None:
+    if not rewards or is_zero_one([rewards]):
+        return None
+    low, high = min(0.0, min(rewards)), max(1.0, max(rewards))
+    counts, width = [0] * HISTOGRAM_PARTS, (high - low) / HISTOGRAM_PARTS
+    for reward in rewards:
+        counts[min(HISTOGRAM_PARTS - 1, int((reward - low) / width))] += 1
+    return Histogram(low, high, tuple(counts))
 
 
 def powers_of_two(most: int) -> list[int]:

@@ -128,6 +128,11 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return (self.task.id, self.number)
 
     @property
+    def reward(self) -> float | None:
+        """None if it was not scored."""
+        return None if self.score is None else self.score.reward
+
+    @property
     def is_settled(self) -> bool:
         return is_settled(self.outcome, None if self.score is None else self.score.reward)
 

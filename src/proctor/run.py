@@ -30,6 +30,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     label: str = ""
     """What a sweep chose for it."""
+    suite: str = ""
+    """The id that runs share which were started together; empty for one that was started alone."""
     status: RunStatus = "pending"
     started_at: float = 0.0
     ended_at: float | None = None

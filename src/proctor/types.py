@@ -19,6 +19,16 @@ DatasetBuilder = Callable[[], Any]
 MessageContent = str | list[Any]
 
 
+class State(dict[str, Any]):
+    """Holds `prompt`, `completion`, `answer`, `info`, `task`, `example_id`, `turn`, `trajectory`, every
+    further column of the task's row, and whatever the author's code puts there."""
+
+    __slots__ = ("seat",)
+
+    seat: Any
+    """The rollout's Seat, its access to models; set when it is played."""
+
+
 class FieldDict(dict[str, Any]):
     """A dictionary whose keys are attributes. A field that is not set is None, like in a typed record."""
 

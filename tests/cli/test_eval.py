@@ -95,6 +95,11 @@ FLAGS = {
     "--allow-network-access": None,
     "--custom-secrets": None,
     "--eval-name": None,
+    "--isolated": None,
+    "--until-halfwidth": None,
+    "--until-decided": None,
+    "--cache": None,
+    "--reuse": None,
     "--max-cost": None,
     "--team": None,
     "--help": "-h",
@@ -216,7 +221,7 @@ def test_every_flag_reaches_its_setting(say: Callable[..., Said]) -> None:
         *("--max-retries", "1", "-o", "out", "-s", "-C", "turn, answer", "--seed", "5", "--shuffle"),
         *("--name", "mine", "-w", "1", "-H", "-D", "me/results"),
         *("--min-coverage", "0.5", "--start-timeout", "90", "--timeout", "60", "--pass-threshold", "0.7"),
-        *("--scoring-timeout", "30", "--request-timeout", "10"),
+        *("--scoring-timeout", "30", "--request-timeout", "10", "--cache", "replies"),
     ]
 
     document = say("eval", "run", "echo", *words, "--dry-run", "--json").document
@@ -226,6 +231,7 @@ def test_every_flag_reaches_its_setting(say: Callable[..., Said]) -> None:
         "env_args": {"tasks": 9},
         "extra_env_kwargs": {"max_turns": 2},
         "env_dir_path": "envs",
+        "isolated": False,
         "agent": None,
         "agent_args": {},
         "runtime": None,
@@ -264,6 +270,10 @@ def test_every_flag_reaches_its_setting(say: Callable[..., Said]) -> None:
         "request_timeout": 10.0,
         "min_coverage": 0.5,
         "pass_threshold": 0.7,
+        "until_halfwidth": None,
+        "until_decided": None,
+        "max_cost": None,
+        "cache": "replies",
         "save_results": True,
         "output_dir": "out",
         "state_columns": ["turn", "answer"],
@@ -474,6 +484,9 @@ def test_json_is_one_document_with_run_folder_and_summary(proctor: Run) -> None:
         "cleanup_errors",
         "retried",
         "members",
+        "reused_replies",
+        "saved_usd",
+        "rewards",
     ]
     assert document["summary"]["reward"]["mean"] == 1.0
     assert document["summary"]["outcomes"] == {"scored": 4}

@@ -332,7 +332,7 @@ def test_an_agent_that_will_not_leave_is_left_behind_and_writes_in_no_trace(
         yield 1.0 if answer == "not yet" else 0.25
 
     second()
-    env._minted = {task.slug: task for task in env.tasks() if task.template == "second"}
+    env._minted = {task.slug: task for task in env._minted.values() if task.template == "second"}
     with caplog.at_level(logging.WARNING, "proctor"):
         rollout = play_one(env, stubborn, leaving=0.1)
 

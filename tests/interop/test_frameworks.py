@@ -145,3 +145,28 @@ def test_the_unmodified_classes_of_osmosis_ai_are_played_at_their_own_server(
     ]
     assert "crashed as asked" in rows[2]["error"]["message"]
     assert "no rubric" in rows[3]["error"]["message"]
+
+
+def test_an_osmosis_rollout_gets_a_python_of_its_own(workspace: Path) -> None:
+    """Proctor's own Python may be too old for osmosis_ai, and does not have it."""
+    if find_python() is None:
+        pytest.skip("osmosis_ai needs Python 3.12 or newer")
+    folder = workspace / "rollouts/theirs"
+    folder.mkdir()
+    (folder / "main.py").write_text(OSMOSIS_MAIN)
+    (folder / "pyproject.toml").write_text(
+        '[project]\nname = "theirs"\nversion = "0"\nrequires-python = ">=3.12"\n'
+        'dependencies = ["osmosis-ai[server]==0.3.7"]\n'
+    )
+    recipe = (workspace / "configs/eval/with-openai.toml").read_text()
+    recipe = recipe.replace("with_openai", "theirs").replace("limit = 2", "limit = 4")
+    (workspace / "configs/eval/theirs.toml").write_text(recipe)
+
+    rows = read_rows(run(sys.executable, workspace, "theirs", [*CAPITALS, {"text": "?"}]))
+
+    assert [(row["outcome"], row["reward"]) for row in rows] == [
+        ("scored", 1.0),
+        ("scored", 0.0),
+        ("agent_error", None),
+        ("grader_error", None),
+    ]

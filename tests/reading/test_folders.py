@@ -108,6 +108,7 @@ def test_filters_facets_and_pages_of_runs(tmp_path: Path) -> None:
 
 def test_runs_that_say_which_sweep_they_belong_to_make_a_matrix(tmp_path: Path) -> None:
     for number, (model, label) in enumerate([("a", "t=0"), ("a", "t=1"), ("b", "t=0"), ("b", "t=1")]):
+        label = f"endpoint_id=my-{model} {label}"  # it says the same as the model, and is no axis of its own
         told = {"env_id": "math", "model": model, "label": label, "suite": "sweep", "status": "finished"}
         write_run(tmp_path / f"run{number}", [], **told)
     write_run(tmp_path / "alone", [], env_id="math", model="a", status="finished")

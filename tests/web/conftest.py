@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,8 +13,9 @@ from playwright.sync_api import Browser, Page
 from proctor.api.session import build_login_link
 from tests.server.serving import serving, settings_in
 from tests.web.browser import PATIENCE_MS, PageWatch, launched_browser, opened_page
-from tests.web.lab import Lab, fill_lab
-from tests.web.site import viewing
+from tests.web.lab import Lab, fill_lab, upload_folder
+from tests.web.rival_runs import play_rivals, play_sweep
+from tests.web.site import Site, viewing
 from tests.web.traced_runs import TraceSite, play_traces
 
 GROUP = "browser"
@@ -47,6 +49,61 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TraceSite]:
     rollouts = play_traces(folder)
     with viewing(folder) as url:
         yield TraceSite(url, rollouts)
+
+
+@pytest.fixture(scope="session")
+def rivals(tmp_path_factory: pytest.TempPathFactory) -> Rivals:
+    """Runs to compare and a sweep, in a folder."""
+    folder = tmp_path_factory.mktemp("rivals")
+    suite = play_sweep(folder / "sweep")
+    return Rivals(folder, play_rivals(folder), suite)
+
+
+class Rivals(NamedTuple):
+    folder: Path
+    runs: dict[str, str]
+    suite: str
+
+
+@pytest.fixture(scope="session", params=["folders", "server"])
+def site(
+    request: pytest.FixtureRequest, rivals: Rivals, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """Pages over each store that has the runs."""
+    if request.param == "folders":
+        with viewing(rivals.folder / "outputs", rivals.folder / "sweep") as url:
+            yield Site(url, rivals.runs, rivals.suite, "words")
+        return
+    with serving(settings_in(tmp_path_factory.mktemp("rivals-server"))) as server:
+        api = server.root
+        ids = {path.parent.name: upload_folder(api, path.parent) for path in find_metadata(rivals.folder)}
+        runs = {name: ids[folder_id] for name, folder_id in rivals.runs.items()}
+        environment = api.ok("GET", f"/runs/{runs['careful']}")["environment"]
+        yield Site(server.url, runs, rivals.suite, str(environment), 1, api.token, ids)
+
+
+def find_metadata(folder: Path) -> list[Path]:
+    """In the order the runs were played."""
+    return sorted(folder.rglob("metadata.json"), key=lambda path: path.stat().st_mtime)
+
+
+VisitSite = Callable[..., Page]
+
+
+@pytest.fixture
+def visit(site: Site, browser: Browser) -> Iterator[VisitSite]:
+    """Open a page of the site; it is checked when the test ends."""
+    with ExitStack() as opened:
+
+        def visit_one(path: str, **options: Any) -> Page:
+            page, _ = opened.enter_context(opened_page(browser, site.url, **options))
+            if site.token:
+                start_session(page, site.url, site.token)
+            page.goto(path)
+            settle(page)
+            return page
+
+        yield visit_one
 
 
 class Visit(NamedTuple):
@@ -93,9 +150,11 @@ def open_trace(traces: TraceSite, browser: Browser) -> Iterator[OpenTrace]:
 
 def log_in(page: Page, lab: Lab, person: str) -> None:
     """By the API, as the login page does it; the page has a test of its own."""
-    answer = page.request.post(
-        "/api/v1/session", data={"token": lab.people[person].token}, headers={"origin": lab.url}
-    )
+    start_session(page, lab.url, lab.people[person].token)
+
+
+def start_session(page: Page, url: str, token: str) -> None:
+    answer = page.request.post("/api/v1/session", data={"token": token}, headers={"origin": url})
     assert answer.ok, answer.text()
 
 

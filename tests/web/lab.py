@@ -92,10 +92,13 @@ def add_person(connection: Connection, name: str) -> str:
 def upload(api: Api, result: Result, name: str) -> str:
     """As `proctor eval push` does."""
     environment = ENVIRONMENT if name in ("sums", "careless") else ""
+    return upload_folder(api, result.folder, UploadNames(environment=environment, name=name))
 
+
+def upload_folder(api: Api, folder: Path, names: UploadNames = UploadNames()) -> str:  # noqa: B008
     async def push() -> str:
         async with ServerConnection(Context(url=api.url, token=api.token)) as server:
-            run, _ = await push_folder(server, result.folder, UploadNames(environment=environment, name=name))
+            run, _ = await push_folder(server, folder, names)
             return run.id
 
     return run_async(push())

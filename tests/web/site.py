@@ -30,6 +30,15 @@ class Site(NamedTuple):
     suite: str
     environment: str
     """That all runs are of, as the address of its evaluations has it."""
+    versions: int = 2
+    """Of that environment that can be told apart; the server keeps no content hash of an uploaded run."""
+    token: str = ""
+    """To log in with; empty where there is no login."""
+    ids: Mapping[str, str] = {}
+    """The ids of runs by those of their folders, where they are others."""
+
+    def id_of(self, folder_id: str) -> str:
+        return self.ids.get(folder_id, folder_id)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.web.browser import PHONE, THEMES, find_violations, take_screenshot, wait_until
 from tests.web.conftest import OpenTrace
@@ -19,7 +19,7 @@ DANGEROUS = (
 )
 
 
-def step(page: Page, index: int):
+def step(page: Page, index: int) -> Locator:
     return page.locator(f"#m{index}")
 
 

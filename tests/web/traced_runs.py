@@ -106,7 +106,7 @@ def play_judged(folder: Path) -> Result:
 
 def play_retried(folder: Path) -> Result:
     """The first attempt fails, the second answers."""
-    script = [Step(error="timeout", text="the model was busy"), "4"]
+    script: list[str | Step | BaseException] = [Step(error="timeout", text="the model was busy"), "4"]
     environment = SingleTurnEnv([{"question": "What is 2 + 2?", "answer": "4"}], rubric=Rubric(equal))
     return play(environment, Scripted(script, "hesitant"), folder, max_retries=1)
 

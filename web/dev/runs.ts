@@ -195,6 +195,7 @@ export function buildSummary(run: RunInfo): Summary {
       model_error: failed,
     },
     reward: estimate,
+    rewards: null,
     bounds: failed > 0 ? { low: p * 0.9, high: Math.min(1, p * 0.9 + 0.1) } : null,
     metrics: {
       correct: estimate,

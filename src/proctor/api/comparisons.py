@@ -45,6 +45,8 @@ class TaskSide(msgspec.Struct, frozen=True, kw_only=True):
     mean: float | None = None
     """None if it was not scored there."""
     scored: int = 0
+    unscored: int = 0
+    """Its rollouts there that have no score; if both are 0, the run does not have the task."""
     passed: bool = False
     """Its mean reaches the pass threshold."""
     rollout: RolloutAddress | None = None
@@ -90,3 +92,4 @@ class ComparisonPage(msgspec.Struct, frozen=True, kw_only=True):
     offset: int
     total: int
     scatter: list[ScatterPoint]
+    """On the first page only."""

@@ -78,6 +78,8 @@ def encode_subscore(part: Subscore) -> dict[str, Any]:
 
 def read_grade(frame: Mapping[str, Any], where: str) -> Grade:
     """The grade in a frame, from any implementation; GraderError if there is none."""
+    if frame.get("isError"):
+        raise GraderError(f"{where} could not be evaluated: {frame.get('content') or 'no reason was given'}")
     subscores = frame.get("subscores")
     if isinstance(subscores, list):
         frame = {**frame, "subscores": [with_note(part) for part in subscores]}

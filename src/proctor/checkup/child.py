@@ -42,6 +42,8 @@ from proctor.task import Task
 
 CLEANUP_SECONDS = 60.0
 GRACE_SECONDS = 10.0
+FOREIGN_SECONDS = 1800.0
+"""Loading an environment of another framework may first install what it requires."""
 
 SendLine = Callable[[CheckupMessage], None]
 
@@ -65,12 +67,13 @@ class Examination:
     def examine(self) -> None:
         order = self.order
         found = packages.find_environment(order.env_id, order.env_dir)
+        is_foreign = packages.dialect_of(found) is not None
         with self.step("importing the module", "E103"):
             is_module = not found.registered and packages.find_task_source(found) is None
-            module = packages.import_environment(found) if is_module else None
+            module = packages.import_environment(found) if is_module and not is_foreign else None
         with self.step("looking for load_environment()", "E102"):
             loader = packages.loader_of(module) if module else packages.import_loader(found)
-        with self.step("load_environment()", "E105"):
+        with self.step("load_environment()", "E105", FOREIGN_SECONDS if is_foreign else None):
             environment = packages.call_loader(loader, order.arguments, found)
         tasks = self.read_tasks(environment)
         if order.only_tasks:
@@ -79,7 +82,7 @@ class Examination:
             self.tell(FindingReported(finding))
         if not tasks:
             raise ExaminationStoppedError
-        with self.step("the second load_environment()", "E106"):
+        with self.step("the second load_environment()", "E106", FOREIGN_SECONDS if is_foreign else None):
             again = packages.call_loader(loader, order.arguments, found)
         changed = tasks_check.find_content_change(
             tasks_check.task_contents(tasks),
@@ -92,7 +95,8 @@ class Examination:
         played = distinct[: order.tasks]
         with self.step("gold answers", "E301"):
             players = create_players(environment, played)
-        self.look_for_interference(environment, players, played[0])
+        if not is_foreign:  # its rollouts are apart, or share what their framework shares
+            self.look_for_interference(environment, players, played[0])
         # Not asyncio.run(): it would wait for threads that are stuck in the environment's code.
         asyncio.new_event_loop().run_until_complete(self.perform(environment, players, played))
 

@@ -10,12 +10,32 @@ from typing import Any
 from proctor.checkup.finding import Finding
 from proctor.config.sources import resolve
 from proctor.errors import ConfigError
-from proctor.packages.loading import EnvironmentLocation, main_file, package_defaults
+from proctor.packages.loading import (
+    EnvironmentLocation,
+    dialect_of,
+    main_file,
+    package_defaults,
+    source_files,
+)
 from proctor.packages.source import EnvironmentSource, read_source
 
 
 def find_static_problems(found: EnvironmentLocation, arguments: Mapping[str, Any]) -> list[Finding]:
-    return [*package_findings(found), *source_findings(found, arguments)]
+    return [*package_findings(found), *dialect_findings(found), *source_findings(found, arguments)]
+
+
+def dialect_findings(found: EnvironmentLocation) -> Iterator[Finding]:
+    """What an environment of another framework uses, and whether that works here."""
+    dialect = dialect_of(found)
+    if dialect is None:
+        return
+    features = dialect.describe(found, [file for file in source_files(found) if file.suffix == ".py"])
+    works = ", ".join(feature.name for feature in features if feature.supported)
+    uses = f", of which it uses {works}" if works else ""
+    yield Finding("N121", f"written for {dialect.title}{uses}; played as it is")
+    for feature in features:
+        if feature.note:
+            yield Finding("N122" if feature.supported else "W121", f"{feature.name}: {feature.note}")
 
 
 def source_findings(found: EnvironmentLocation, arguments: Mapping[str, Any]) -> Iterator[Finding]:

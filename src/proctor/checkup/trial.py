@@ -17,7 +17,16 @@ import msgspec
 
 from proctor.agents.tool_loop import ToolLoop
 from proctor.checkup.players import PlayerModel, Rendezvous, ScriptedPlayer
-from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Model, Seat, Session, Toolbox, Traits
+from proctor.contracts import (
+    EnvironmentProtocol,
+    GroupEnvironment,
+    Model,
+    PieceListener,
+    Seat,
+    Session,
+    Toolbox,
+    Traits,
+)
 from proctor.engine.desk import RecordedDesk, run_agent
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player as EnginePlayer
@@ -227,11 +236,14 @@ class TrialSeat:
         sampling: Any = None,
         role: str = "agent",
         model: Model | None = None,
+        pieces: PieceListener | None = None,
     ) -> Reply:
         asked = model or (self.actor if role == "agent" else self.helper)
         if asked is None:
             raise HelperMissingError(f"the environment asks a model in the role {role!r}, and none was named")
-        return await self.seat.complete(messages, tools=tools, sampling=sampling, role=role, model=asked)
+        return await self.seat.complete(
+            messages, tools=tools, sampling=sampling, role=role, model=asked, pieces=pieces
+        )
 
     async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:
         return await run_agent(

@@ -184,7 +184,7 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         ),
     ] = ()
     shuffle: Annotated[bool, setting("Take tasks in a seeded random order.", "--shuffle")] = False
-    seed: Annotated[int, setting("Seed of the shuffle.", "--seed")] = 0
+    seed: Annotated[int, setting("Seed of the random order.", "--seed")] = 0
 
     max_concurrent: Annotated[
         int, setting("Rollouts in flight at once; 0 or -1 for no limit.", "-c", "--max-concurrent")
@@ -243,6 +243,32 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         setting(
             "Reward from which a rollout counts as passed; default: the environment's, or 0.5.",
             "--pass-threshold",
+        ),
+    ] = None
+
+    until_halfwidth: Annotated[
+        float | None,
+        setting(
+            "Stop as soon as the mean reward is known to within this much, such as 0.02, by a 95 % "
+            "confidence sequence that is looked at after every task. Tasks are played in random order.",
+            "--until-halfwidth",
+        ),
+    ] = None
+    until_decided: Annotated[
+        str | None,
+        setting(
+            "Stop as soon as it is better or worse than this earlier run of the same tasks (an id, a folder "
+            "or 'latest'), by a 95 % confidence sequence of the difference that is looked at after every "
+            "task. Tasks are played in random order.",
+            "--until-decided",
+        ),
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        setting(
+            "Stop the run before it costs more than this many dollars; finished rollouts are kept, and "
+            "--resume with a larger limit continues.",
+            "--max-cost",
         ),
     ] = None
 
@@ -338,7 +364,7 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ] = None
     json: Annotated[bool, setting("Print the summary as one JSON object.", "--json")] = False
     dry_run: Annotated[
-        bool, setting("Print the resolved settings and the plan; call no model.", "--dry-run")
+        bool, setting("Print the resolved settings and what would be played; call no model.", "--dry-run")
     ] = False
 
 
@@ -423,13 +449,6 @@ class HostedOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         ),
     ] = {}
     eval_name: Annotated[str | None, setting("Hosted: the run's name.", "--eval-name")] = None
-    max_cost: Annotated[
-        float | None,
-        setting(
-            "Hosted: stop the run after it has cost this many dollars; finished rollouts are kept.",
-            "--max-cost",
-        ),
-    ] = None
     team: Annotated[str | None, setting("Hosted: the team that owns the run and pays for it.", "--team")] = (
         None
     )

@@ -32,6 +32,7 @@ MINIMUMS: dict[str, float] = {
 }
 CONCURRENCY_SETTINGS = ("max_concurrent", "max_concurrent_generation", "max_concurrent_scoring")
 """0 or -1 means no limit."""
+STOPPING_SETTINGS = ("until_halfwidth", "until_decided")
 POSITIVE_SETTINGS = ("start_timeout", "timeout", "scoring_timeout", "request_timeout")
 
 
@@ -57,7 +58,22 @@ def resolve(
     except msgspec.ValidationError as error:
         raise ConfigError(f"{_origin_of_error(str(error), sources)}: {error}") from error
     check_values(config, sources)
+    find_stopping_rule(config)
     return lift_limits(config), sources
+
+
+def find_stopping_rule(config: EvalConfig) -> str | None:
+    """The flag that lets the run stop before its last task; refuses what it cannot work with."""
+    rules = [long_flag(name) for name in STOPPING_SETTINGS if getattr(config, name) is not None]
+    if len(rules) > 1:
+        raise ConfigError(f"{' and '.join(rules)} are two rules to stop by; give one of them.")
+    limits = rules if config.max_cost is None else [*rules, long_flag("max_cost")]
+    if limits and config.no_interleave_scoring:
+        raise ConfigError(
+            f"-N scores nothing before every rollout has been played, so {limits[0]} could stop nothing; "
+            f"give one of them."
+        )
+    return next(iter(rules), None)
 
 
 def lift_limits(config: EvalConfig) -> EvalConfig:
@@ -96,6 +112,10 @@ def describe_value_problem(name: str, value: Any) -> str | None:
         return f"is {value}, and must be at least {least:g}."
     if name in POSITIVE_SETTINGS and value <= 0:
         return f"is {value:g}, and must be more than 0 seconds."
+    if name == "until_halfwidth" and value <= 0:
+        return f"is {value:g}; give half the width of the interval that you want, such as 0.02."
+    if name == "max_cost" and value <= 0:
+        return f"is {value:g}; give an amount of dollars above 0."
     if name == "num_examples" and (value == 0 or value < -1):
         return f"is {value}; give a number of tasks, or -1 for all."
     if name == "min_coverage" and not 0 <= value <= 1:

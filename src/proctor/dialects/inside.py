@@ -47,7 +47,8 @@ class Host:
 
     RefusedError = HostRefusedError
 
-    def __init__(self) -> None:
+    def __init__(self, *sockets: socket.socket) -> None:
+        self._sockets = sockets
         self._writer: asyncio.StreamWriter | None = None
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._count = 0
@@ -65,6 +66,11 @@ class Host:
             del self._waiting[number]
             if answer.cancelled():
                 self.send({"cancel": number})
+
+    def close_sockets(self) -> None:
+        """In a process forked off this one: let go of Proctor, which would take it for this one."""
+        for each in self._sockets:
+            os.close(each.detach())
 
     def send(self, message: dict[str, Any]) -> None:
         if self._writer is not None and not self._writer.is_closing():
@@ -210,7 +216,7 @@ def main(dialect_file: str, control_fd: int, calls_fd: int) -> NoReturn:
     for each in (control, calls):
         each.set_inheritable(False)
     threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
-    lines, host = control.makefile("rb"), Host()
+    lines, host = control.makefile("rb"), Host(control, calls)
     first = json.loads(lines.readline() or b"null")
     if first is None:
         exit_now(0)

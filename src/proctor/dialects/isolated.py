@@ -37,16 +37,17 @@ class Framework(msgspec.Struct, frozen=True):
 
     package: str
     """What it imports."""
-    requirement: str
+    requirements: tuple[str, ...]
     """What to install, in addition to what the environment says."""
+    python: str = ""
+    """The Pythons that it runs on, as `requires-python` spells them; empty for any."""
 
 
 def find_python(found: EnvironmentLocation, framework: Framework) -> Path:
     """The interpreter that can run the environment; its virtual environment is built if necessary."""
-    requirements = read_foreign_requirements(found)
-    if not found.isolated and requirements.is_right_python and is_installed(framework.package):
+    needed = complete_requirements(read_foreign_requirements(found), framework)
+    if runs_here(found, needed, framework):
         return Path(sys.executable)
-    needed = complete_requirements(requirements, framework)
     python = choose_python(needed, found.env_id)
     try:
         return ensure_venv(needed, found.env_id, cache_folder(), os.environ, report_line, alone=python)
@@ -60,11 +61,15 @@ def find_python(found: EnvironmentLocation, framework: Framework) -> Path:
 
 def has_python(found: EnvironmentLocation, framework: Framework) -> bool:
     """Whether `find_python` would return at once, without building anything."""
-    requirements = read_foreign_requirements(found)
-    if not found.isolated and requirements.is_right_python and is_installed(framework.package):
+    needed = complete_requirements(read_foreign_requirements(found), framework)
+    if runs_here(found, needed, framework):
         return True
-    needed = complete_requirements(requirements, framework)
     return find_venv(needed, cache_folder(), choose_python(needed, found.env_id)) is not None
+
+
+def runs_here(found: EnvironmentLocation, needed: RolloutRequirements, framework: Framework) -> bool:
+    """Whether this Python has the framework, and nobody asked for another one."""
+    return not found.isolated and needed.is_right_python and is_installed(framework.package)
 
 
 def read_foreign_requirements(found: EnvironmentLocation) -> RolloutRequirements:
@@ -98,23 +103,40 @@ def installed_requirements(distribution: importlib.metadata.Distribution) -> Rol
 
 
 def complete_requirements(requirements: RolloutRequirements, framework: Framework) -> RolloutRequirements:
-    packages = tuple(dict.fromkeys((*requirements.packages, framework.requirement)))
-    return msgspec.structs.replace(requirements, packages=packages)
+    packages = tuple(dict.fromkeys((*requirements.packages, *framework.requirements)))
+    python = ",".join(filter(None, (requirements.python, framework.python)))
+    return msgspec.structs.replace(requirements, packages=packages, python=python)
 
 
 def choose_python(requirements: RolloutRequirements, name: str) -> Path:
-    """A Python that the environment accepts: this one if it does, else one on the PATH."""
+    """A Python that the environment accepts: this one if it does, else another one of this machine."""
     if requirements.is_right_python:
         return Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
-    for minor in range(NEWEST_MINOR, 7, -1):
-        found = shutil.which(f"python3.{minor}")
-        if found is not None and requirements.accepts(ask_version(found)):
-            return Path(found)
+    for found in list_pythons():
+        if requirements.accepts(ask_version(str(found))):
+            return found
     version = ".".join(map(str, sys.version_info[:3]))
     raise ConfigError(
-        f"{name} requires Python {requirements.python}; Proctor runs on {version}, and no other Python on "
-        f"the PATH fits. Install one, for example with `uv python install`, and put it on the PATH."
+        f"{name} requires Python {requirements.python}; Proctor runs on {version}, and no other Python here "
+        f"fits. Install one, for example with `uv python install` or `pyenv install`, or put it on the PATH."
     )
+
+
+def list_pythons() -> list[Path]:
+    """Interpreters on the PATH, newest first, then those that pyenv and uv keep."""
+    named = (shutil.which(f"python3.{minor}") for minor in range(NEWEST_MINOR, 7, -1))
+    kept = (
+        Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions",
+        platformdirs.user_data_path("uv") / "python",
+    )
+    managed = [python for folder in kept for python in folder.glob("*/bin/python3")]
+    return [*(Path(each) for each in named if each), *sorted(managed, key=version_in_path, reverse=True)]
+
+
+def version_in_path(python: Path) -> tuple[int, ...]:
+    """As the name of its folder says: `3.12.1`, or `cpython-3.12.1-linux-x86_64-gnu`."""
+    found = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", python.parent.parent.name)
+    return tuple(int(each or 0) for each in found.groups()) if found else (0, 0, 0)
 
 
 def ask_version(python: str) -> tuple[int, ...]:

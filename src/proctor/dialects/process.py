@@ -21,8 +21,9 @@ from typing import Any
 import msgspec
 
 from proctor.dialects import inside
+from proctor.dialects.failures import describe_cause, explain_loading
 from proctor.errors import ConfigError, EnvError, EnvLostError, ProctorError
-from proctor.support.logs import log_printed
+from proctor.support.logs import log, log_printed
 from proctor.support.processes import describe_exit, end_group, summarize_output
 
 LAUNCH = (
@@ -51,18 +52,17 @@ class RefusedRequestError(Exception):
         self.payload = {"status": status, "code": code, "message": message}
 
 
+async def refuse_requests(method: str, _: msgspec.Raw) -> Any:
+    """The answers of a parent that its child has nothing to ask."""
+    raise RefusedRequestError(404, "not_found", f"There is no method {method!r}.")
+
+
 class ForeignError(EnvError):
     """The environment's code raised in its own process."""
 
     def __init__(self, details: Mapping[str, Any]) -> None:
-        place = f" ({details['where']})" if details.get("where") else ""
-        root = f": {details['root_type']}: {details['root']}" if is_wrapped(details) else ""
-        super().__init__(f"{details.get('type')}: {details.get('message')}{root}{place}")
+        super().__init__(describe_cause(details))
         self.details = details
-
-
-def is_wrapped(details: Mapping[str, Any]) -> bool:
-    return bool(details.get("root_type")) and details.get("root_type") != details.get("type")
 
 
 class ChildCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +110,9 @@ class ForeignProcess:
         child = StartedChild(self.command)
         try:
             self.described = child.ask("load", self.command.params, LOADING_SECONDS)
+        except ForeignError as error:
+            child.kill()
+            raise explain_loading(self.command.name, self.command.python, error.details) from error
         except BaseException:
             child.kill()
             raise
@@ -329,6 +332,10 @@ class CallConnection:
             self._send({"reply": number, "error": error.payload})
         except asyncio.CancelledError:
             self._send({"reply": number, "error": CANCELLED})
+        except Exception as error:  # a bug of ours; the child must not wait for an answer that never comes
+            log.exception("a request of %s could not be answered", self._child.name)
+            refusal = RefusedRequestError(500, "internal", f"{type(error).__name__}: {error}")
+            self._send({"reply": number, "error": refusal.payload})
 
     def _fail(self, error: ProctorError) -> None:
         self.end = self.end or error

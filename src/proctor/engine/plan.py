@@ -38,6 +38,10 @@ Unit = tuple[Slot, ...]
 def _accept(_: Task) -> None: ...
 
 
+def _never() -> bool:
+    return False
+
+
 class Plan(msgspec.Struct, kw_only=True):
     """Tasks times rollouts, less what is finished. Read once, lazily."""
 
@@ -55,18 +59,29 @@ class Plan(msgspec.Struct, kw_only=True):
     """A group with anything owed is owed whole, because it is scored as one."""
     on_task: Callable[[Task], None] = _accept
     """Called with each task as it is reached; may refuse the plan by raising."""
+    is_enough: Callable[[], bool] = _never
+    """Asked before each task; the first True ends the plan."""
+    at_least: int = 0
+    """Tasks that are played without asking: they, or later ones, were begun before."""
+    ended_early: bool = False
+    """Whether tasks were left out because there was enough."""
     counted: int = 0
     """Tasks reached so far."""
 
     @property
     def planned(self) -> int | None:
         """How many rollouts there are in all, where the tasks can be counted without reading them."""
+        if self.ended_early:
+            return self.counted * self.rollouts_per_task
         return len(self.tasks) * self.rollouts_per_task if isinstance(self.tasks, Sequence) else None
 
     def groups(self) -> Iterator[Unit]:
         """The owed slots of each task that owes any."""
         seen: set[TaskId] = set()
         for task in self.tasks:
+            if self.counted >= self.at_least and self.is_enough():
+                self.ended_early = True
+                return
             if task.id in seen:
                 raise ConfigError(f"Two tasks have the id {task.id!r}; give each task an id of its own.")
             seen.add(task.id)

@@ -37,15 +37,27 @@ class UnitPlayer(Protocol):
     def left_out(self, unit: Unit) -> None: ...
 
 
+class StartLimit(Protocol):
+    """Decides whether one more rollout, or group, may start beside those in flight."""
+
+    def may_start(self) -> bool:
+        """Asked before each start; after False it is asked again when something in flight has ended."""
+
+
 class Runner:
     """One run of one plan."""
 
-    def __init__(self, player: UnitPlayer, emit: Emit, keep: SaveRollouts) -> None:
+    def __init__(
+        self, player: UnitPlayer, emit: Emit, keep: SaveRollouts, limit: StartLimit | None = None
+    ) -> None:
         self.player = player
         self.emit = emit
         self.keep = keep
+        self.limit = limit
         self.stopping = False
         self._started = 0
+        self._held: Unit | None = None
+        """Pulled, but not to start before something in flight has ended."""
 
     async def run(self, plan: Plan) -> None:
         """Play everything that is owed; return when it is done or when a requested stop has completed."""
@@ -78,7 +90,7 @@ class Runner:
             group.create_task(self._play_units(group, units, at_once))
 
     async def _play_units(self, group: asyncio.TaskGroup, units: Iterator[Unit], at_once: int) -> None:
-        for unit in units:
+        while (unit := self._next_unit(units)) is not None:
             self._start_task(group, units, at_once)
             rollouts = await self.player.play(unit)
             if not rollouts:
@@ -88,9 +100,18 @@ class Runner:
             except Exception as error:
                 self.fail(as_store_error(rollouts, error))
 
+    def _next_unit(self, units: Iterator[Unit]) -> Unit | None:
+        """The next to play; None if there is none, or if what is in flight must end before another starts."""
+        unit, self._held = self._held or next(units, None), None
+        if unit is None or self.limit is None or self.limit.may_start():
+            return unit
+        self._held = unit
+        self._started -= 1  # whoever ends next may start this task again
+        return None
+
     def _announce_count(self, plan: Plan, units: Iterator[Unit]) -> Iterator[Unit]:
         yield from units
-        if plan.planned is None:
+        if plan.planned is None or plan.ended_early:
             self.emit(PlanCounted(plan.counted * plan.rollouts_per_task))
 
     def _pull(self, units: Iterator[Unit]) -> Iterator[Unit]:

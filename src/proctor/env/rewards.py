@@ -26,6 +26,18 @@ class Grade(msgspec.Struct, frozen=True):
     content: Content | None = None
 
 
+class EvaluationResult(msgspec.Struct, kw_only=True):
+    """A reward with what led to it, as an object: what HUD's environments yield last."""
+
+    reward: float = 0.0
+    done: bool = True
+    content: str | None = None
+    info: dict[str, Any] = {}
+    isError: bool = False  # noqa: N815
+    """The evaluation itself failed, so the reward does not count."""
+    subscores: Sequence[Subscore] = ()
+
+
 def is_reward(value: object) -> bool:
     """Whether this is meant as the reward: whatever is neither text nor messages."""
     if isinstance(value, Mapping):
@@ -66,6 +78,8 @@ def grade_of(value: object, where: str) -> Grade:
     if isinstance(value, Subscore):
         validate_subscore(value, where)
         return Grade(Score(value.value, {}, value.parts or (value,)))
+    if isinstance(value, EvaluationResult):
+        return grade_of_result(value, where)
     if isinstance(value, Mapping) and SCORE in value:
         return grade_in(value, where)
     if isinstance(value, (str, bool)) or value is None:
@@ -73,6 +87,13 @@ def grade_of(value: object, where: str) -> Grade:
             f"{where} yielded {short_repr(value)} last; a reward is a number, such as {suggest_reward(value)}"
         )
     return Grade(Score(validate_number(value, where)))
+
+
+def grade_of_result(result: EvaluationResult, where: str) -> Grade:
+    if result.isError:
+        raise GraderError(f"{where} could not be evaluated: {result.content or 'no reason was given'}")
+    parts = {"info": result.info, "content": result.content, "subscores": result.subscores}
+    return grade_in({SCORE: result.reward, **parts}, where)
 
 
 def grade_in(value: Mapping[str, Any], where: str) -> Grade:

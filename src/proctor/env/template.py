@@ -14,6 +14,7 @@ from typing import Any, Generic, ParamSpec, Protocol, get_args, get_type_hints
 import msgspec
 
 from proctor.env.exchange import Exchange
+from proctor.env.minted_task import MintedTask, bind_task
 from proctor.env.yields import count_yields
 from proctor.errors import ConfigError, EnvError
 from proctor.task import Task, mint_task
@@ -30,7 +31,7 @@ class TemplateOwner(Protocol):
 
     @property
     def name(self) -> str: ...
-    def keep(self, task: Task) -> Task: ...
+    def keep(self, task: MintedTask) -> MintedTask: ...
 
 
 class Template(Generic[P]):
@@ -63,12 +64,12 @@ class Template(Generic[P]):
         self.yields = count_yields(function)
         functools.update_wrapper(self, function)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Task:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> MintedTask:
         """Mint a task; checks the inputs and runs nothing."""
         inputs = dict(zip(self.inputs.types, args, strict=False))
         if len(args) > len(inputs) or inputs.keys() & kwargs.keys():
             raise ConfigError(f"Template {self.id!r} takes {', '.join(self.inputs.types) or 'no inputs'}.")
-        return self.environment.keep(self.task({**inputs, **kwargs}))
+        return self.environment.keep(bind_task(self.task({**inputs, **kwargs}), self.environment))
 
     def task(self, inputs: Mapping[str, Any]) -> Task:
         """The task for these inputs, as plain data."""

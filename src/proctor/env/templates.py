@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, overload
 
 from proctor.contracts import PASS_THRESHOLD, Fingerprint, Model, Traits
+from proctor.env.capability import Capability, server_of
 from proctor.env.judge import DEFAULT_PROMPT, JudgePrompt, JudgeRubric, read_verdict
 from proctor.env.mcp import START_SECONDS, McpConnections, McpServer, require_mcp, validate_server
+from proctor.env.minted_task import MintedTask
 from proctor.env.multi_turn import LIVE
 from proctor.env.restored_template import RestoredTemplateSession
 from proctor.env.template import NAME, P, Template
@@ -62,6 +64,7 @@ class Environment:
         capacity: int | None = None,
         reusable: bool = False,
         pass_threshold: float = PASS_THRESHOLD,
+        capabilities: Iterable[Capability] = (),
     ) -> None:
         if not NAME.fullmatch(name):
             raise ConfigError(f"{name!r} cannot be an environment's name; use letters, digits and . _ : / -")
@@ -82,11 +85,13 @@ class Environment:
         self.threads = Threads()
         self._judges = JudgeRubric(judge=judge)
         self._hidden: list[Path] | None = None
-        self._minted: dict[str, Task] = {}
+        self._minted: dict[str, MintedTask] = {}
         self._initializers: list[Callable[[], Any]] = []
         self._shutdowns: list[Callable[[], Any]] = []
         self._starting = asyncio.Lock()
         self._reset_initializers()
+        for capability in capabilities:
+            self.add_capability(capability)
 
     # What an author writes
 
@@ -204,6 +209,13 @@ class Environment:
             raise ConfigError(f"Two MCP servers of {self.name!r} are called {name!r}; rename one.")
         (self.shared_servers if shared else self.servers).append(made)
         return made
+
+    def add_capability(self, capability: Capability) -> None:
+        """Lend the tools of a server that runs already, or that an initializer has just started; one of the
+        same name is replaced."""
+        require_mcp()
+        made = validate_server(server_of(capability))
+        self.servers = [each for each in self.servers if each.name != made.name] + [made]
 
     def _refuse_duplicates(self, names: Iterable[str]) -> None:
         """Refuse a second tool of the same name."""
@@ -358,7 +370,7 @@ class Environment:
     def set_concurrency(self, concurrency: int) -> None:
         self.threads.resize(recommended_max_workers(concurrency))
 
-    def keep(self, task: Task) -> Task:
+    def keep(self, task: MintedTask) -> MintedTask:
         return self._minted.setdefault(task.slug, task)
 
     def _reset_initializers(self) -> None:

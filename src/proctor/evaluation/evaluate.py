@@ -124,6 +124,7 @@ async def run(
         await environment.check()
         check_agent(prepared)
         check_cache(prepared.config.cache, prepared.endpoint)
+        check_price(prepared)
         return await Execution(
             prepared, endpoint, listeners, control or Control(), resume, accept_changed, reuse
         ).run()
@@ -133,6 +134,15 @@ async def run(
         await close_quietly(environment.close)
         if service is None:
             await close_quietly(endpoint.close)
+
+
+def check_price(prepared: Prepared) -> None:
+    """Refuse a budget that could not be kept."""
+    if prepared.config.max_cost is not None and prepared.endpoint.tariff is None:
+        raise ConfigError(
+            f"--max-cost needs the price of {prepared.endpoint.model}, which is not known; give it one in "
+            f"the endpoint registry, such as price = {{ input = 0.4, output = 1.6 }}."
+        )
 
 
 def check_agent(prepared: Prepared) -> None:

@@ -24,6 +24,8 @@ from proctor.engine.player import Player
 from proctor.engine.runner import Runner, UnitPlayer
 from proctor.engine.seat import RunContext
 from proctor.errors import ConfigError, EnvError, ProctorError, StoreError
+from proctor.evaluation.budget import CostBudget
+from proctor.evaluation.early_stop import EarlyStop, open_watch
 from proctor.evaluation.prepare import Prepared
 from proctor.evaluation.record import RunRecord
 from proctor.evaluation.resume import (
@@ -68,6 +70,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Rollouts worth a look, and why."""
     taken_over: TakenOver | None = None
     """What a resumed run had before."""
+    early_stop: EarlyStop | None = None
+    """What its stopping rule saw, if it had one."""
     rollouts: Sequence[Rollout] = ()
     """All of them in task order, if the caller asked to keep them in memory."""
 
@@ -139,6 +143,7 @@ class Execution:
             env_id=prepared.name,
             model=prepared.endpoint.model,
             label=prepared.config.label,
+            suite=prepared.suite,
             status="running",
             started_at=time.time(),
         )
@@ -151,10 +156,22 @@ class Execution:
         if found is not None:
             path, self._earlier_metadata = found
             warn_of_changes(prepared, self._earlier_metadata)
-            run = msgspec.structs.replace(run, id=path.resolve().name)
+            suite = str(self._earlier_metadata.get("suite") or run.suite)
+            run = msgspec.structs.replace(run, id=path.resolve().name, suite=suite)
         self.path = choose_new_folder(prepared, run.id) if found is None else path
         self.folder = RunFolder(self.path)
         self.record = RunRecord(run, prepared, self.plan, self.folder, control.tally, listeners)
+        self._watch_for_enough(found is not None)
+
+    def _watch_for_enough(self, resumes: bool) -> None:
+        """Let the settings' stopping rule end the plan; what is only scored or mended is not cut short."""
+        plan, rescored = self.plan, self.reuse is not None and self.reuse.origin.kind == "rescore"
+        if rescored or self._failed_only or not isinstance(plan.tasks, Sequence):
+            return
+        watch = open_watch(self.prepared.config, plan.tasks, self.path if resumes else None)
+        if watch is not None:
+            self.record.watch = watch
+            plan.is_enough = lambda: watch.is_reached
 
     async def run(self) -> Result:
         """Play what is owed, from the first rollout to the last line of metadata."""
@@ -165,6 +182,8 @@ class Execution:
                 self._take_over(stored)
                 if self.reuse is not None:
                     self._take_from(self.reuse)
+                if self.record.watch is not None:
+                    self.plan.at_least = self.record.watch.begun
                 self.record.begin(settled=len(self.plan.finished))
                 warn_of_missing_tasks(self.prepared, self.record.count_tasks())
                 async with AsyncExitStack() as closing:
@@ -179,6 +198,7 @@ class Execution:
             folder=self.path,
             notable=record.tally.notable.keys(),
             taken_over=self._taken_over,
+            early_stop=None if record.watch is None else record.watch.describe(),
         )
 
     async def _play(self, closing: AsyncExitStack) -> None:
@@ -186,7 +206,8 @@ class Execution:
         record = self.record
         try:
             player = await closing.enter_async_context(self._open_player())
-            self.control.runner = runner = Runner(player, record.emit, record.keep)
+            budget = self._open_budget()
+            self.control.runner = runner = Runner(player, record.emit, record.keep, budget)
             record.on_failure = runner.fail
             if self.control.stopping:
                 runner.stop()
@@ -203,7 +224,12 @@ class Execution:
             raise
         else:
             counted_before = record.count_tasks()
-            record.end("stopped" if runner.stopping else "finished")
+            if budget is not None and budget.is_exhausted:
+                record.end("stopped", budget.describe())
+            elif runner.stopping:
+                record.end("stopped")
+            else:
+                record.end("finished", self._explain_early_end())
             if counted_before is None:  # the tasks were read lazily
                 warn_of_missing_tasks(self.prepared, record.count_tasks())
 
@@ -224,6 +250,17 @@ class Execution:
             raise self.record.failure
         if not self.plan.counted and not runner.stopping:
             raise ConfigError(no_tasks(self.prepared))
+
+    def _explain_early_end(self) -> str:
+        watch = self.record.watch
+        return "" if watch is None or not self.plan.ended_early else watch.describe().text
+
+    def _open_budget(self) -> CostBudget | None:
+        config, record = self.prepared.config, self.record
+        if config.max_cost is None:
+            return None
+        unit = self.plan.rollouts_per_task if self.prepared.grouped else 1
+        return CostBudget(config.max_cost, record, unit)
 
     @asynccontextmanager
     async def _open_player(self) -> AsyncIterator[UnitPlayer]:
@@ -312,7 +349,7 @@ class Execution:
             for row in rows:
                 line = read_line(row)
                 assert line is not None
-                record.tally.add(line)
+                record.count(line)
         plan.finished = dict.fromkeys(copied)
         rescored = reuse.keys("rescore")
         plan.recorded = {key: reuse.plays.reader(reuse.stored_key(key)) for key in rescored}
@@ -325,7 +362,7 @@ class Execution:
         """Read the rollouts that the folder holds already, and take them off the plan."""
         plan, tally = self.plan, self.record.tally
         stored = self.folder.load(
-            tally.add, owed_whole=plan.rollouts_per_task if self.prepared.grouped else 0
+            self.record.count, owed_whole=plan.rollouts_per_task if self.prepared.grouped else 0
         )
         warn_of_timeout_change(self.prepared, self._earlier_metadata, tally.timed_out)
         self.folder.tools = msgspec.convert(self._earlier_metadata.get("tools") or (), tuple[ToolSpec, ...])

@@ -24,7 +24,7 @@ from proctor.config.endpoints import (
 )
 from proctor.config.registry import open_registry
 from proctor.config.schema import AUTO, DEFAULT_REGISTRY, EvalConfig
-from proctor.config.sources import FLAG, REQUEST, resolve
+from proctor.config.sources import FLAG, REQUEST, find_stopping_rule, resolve
 from proctor.contracts import (
     Agent,
     EnvironmentProtocol,
@@ -64,6 +64,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Where the environment can be loaded from again; None if it was made by hand."""
     sharers: int = 1
     """Evaluations, this one included, that share the endpoint."""
+    suite: str = ""
+    """The id of the suite that this evaluation belongs to."""
     agent: Agent | None = None
     """Works on the tasks; None if the environment owns its turns."""
     agent_is_given: bool = False
@@ -139,8 +141,11 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         config = self.config
         seed = config.seed if config.shuffle else None
         if config.task_ids:
-            return select(find_named_tasks(self.environment.tasks(), config.task_ids), -1, seed)
-        return select(self.environment.tasks(), config.num_examples, seed)
+            chosen = select(find_named_tasks(self.environment.tasks(), config.task_ids), -1, seed)
+        else:
+            chosen = select(self.environment.tasks(), config.num_examples, seed)
+        may_stop = find_stopping_rule(config) is not None and not config.shuffle
+        return select(chosen, -1, config.seed) if may_stop else chosen
 
     def count_tasks(self) -> int | None:
         """How many tasks are evaluated; None if they cannot be counted without reading them."""
@@ -153,7 +158,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     def is_short_of_tasks(self, counted: int | None) -> bool:
         """Whether -n asks for more tasks than there are."""
         config = self.config
-        return counted is not None and not config.task_ids and counted < config.num_examples
+        if counted is None or config.task_ids or find_stopping_rule(config) is not None:
+            return False
+        return counted < config.num_examples
 
     def selection(self, counted: int | None) -> str:
         """Which tasks, and why those; `counted` of them."""
@@ -161,6 +168,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(self.environment, HasProvenance) and config.num_examples == -1 and not config.task_ids:
             return self.environment.selection
         order = f"in random order (seed {config.seed})" if config.shuffle else "in dataset order"
+        if (rule := find_stopping_rule(config)) is not None:
+            order += f", played in random order (seed {config.seed}) until {rule} is reached"
         if config.task_ids:
             return f"the named tasks {', '.join(map(str, config.task_ids))} {order}"
         if self.origins.get("num_examples") == TASK_FILE_ORIGIN:

@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 
-from proctor.config.prices import find_price
+from proctor.config.prices import Price, find_price
 from proctor.contracts import Listener
 from proctor.engine.plan import Plan
 from proctor.engine.runner import as_store_error
 from proctor.errors import ProctorError, StoreError
+from proctor.evaluation.early_stop import StoppingWatch
 from proctor.evaluation.prepare import Prepared
 from proctor.evaluation.resolved import resolve_settings
 from proctor.events import Event, RolloutsFinished, RunEnded, RunStarted
@@ -63,6 +64,8 @@ class RunRecord:
         """Of all rollouts, once the run has ended."""
         self.accepted_changes: Sequence[Mapping[str, Any]] = ()
         """Settings that changed between the parts of a resumed run, with the user's consent."""
+        self.watch: StoppingWatch | None = None
+        """Decides whether enough tasks were played, if the settings ask for that."""
         self.origin: Mapping[str, Any] | None = None
         """The run that this one was made from, if it was."""
         self._metadata: dict[str, Any] = {}
@@ -105,6 +108,12 @@ class RunRecord:
                 row, line = encoded or (encode_row(rollout, self.folder.tools), rollout_line(rollout))
                 self._waiting.append((rollout, row, line))
 
+    def count(self, line: RolloutLine) -> None:
+        """Count a rollout that is in the folder."""
+        self.tally.add(line)
+        if self.watch is not None:
+            self.watch.add(line)
+
     def flush(self) -> None:
         """Make waiting rollouts durable, then count and report them."""
         if not self._waiting:
@@ -119,7 +128,7 @@ class RunRecord:
                 self.folder.append([row for _, row, _ in waiting])
             finally:
                 for _, _, line in waiting:
-                    self.tally.add(line)
+                    self.count(line)
             if time.monotonic() - self._saved_at > METADATA_EVERY_SECONDS:
                 self._save_metadata()
         except Exception as error:
@@ -148,6 +157,8 @@ class RunRecord:
         self.summary = self._summarize()
         self._note_tasks()
         self._metadata.update(metadata.closing_metadata(self.summary))
+        if self.watch is not None:
+            self._metadata["early_stop"] = msgspec.to_builtins(self.watch.describe())
         try:
             self._save_metadata()
         except StoreError as error:
@@ -163,17 +174,27 @@ class RunRecord:
                 log.exception("a listener raised and is left out from here on")
                 self.listeners = [other for other in self.listeners if other is not listener]
 
-    def _summarize(self) -> Summary:
+    def spent_usd(self) -> float:
+        """What was paid so far; 0 without a price."""
+        return self.tally.cost_usd(self.prepared.endpoint.model, self._find_prices()) or 0.0
+
+    def count_ended(self) -> int:
+        return self.tally.finished
+
+    def _find_prices(self) -> dict[str, Price]:
         endpoint = self.prepared.endpoint
         prices = {name: price for name in self.tally.other_usage if (price := find_price(name)) is not None}
         prices.pop(endpoint.model, None)
         if (own := endpoint.tariff) is not None:
             prices[endpoint.model] = own
+        return prices
+
+    def _summarize(self) -> Summary:
         return self.tally.summary(
             planned=self.planned(),
             rollouts_per_task=self.plan.rollouts_per_task,
-            model=endpoint.model,
-            prices=prices,
+            model=self.prepared.endpoint.model,
+            prices=self._find_prices(),
         )
 
     def planned(self) -> int | None:

@@ -18,7 +18,7 @@ from proctor.errors import ProctorError
 from proctor.evaluation.evaluate import Control, Prepared, Result, close_quietly, run
 from proctor.evaluation.reuse import ReusePlan
 from proctor.events import RunEnded
-from proctor.run import Run
+from proctor.run import Run, new_run_id
 from proctor.support.logs import RUN_INDEX
 
 
@@ -44,9 +44,10 @@ class EvaluationOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_all(members: Sequence[SuiteMember]) -> list[EvaluationOutcome]:
-    """Run them side by side, in the order given."""
+    """Run them side by side, in the order given. Several get the id of a new suite."""
+    suite = new_run_id() if len(members) > 1 else ""
     members = [
-        msgspec.structs.replace(member, prepared=prepared)
+        msgspec.structs.replace(member, prepared=msgspec.structs.replace(prepared, suite=suite))
         for member, prepared in zip(
             members, count_endpoint_sharers([each.prepared for each in members]), strict=True
         )

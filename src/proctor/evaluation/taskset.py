@@ -201,6 +201,14 @@ class Taskset(Sequence[Task]):
         return task_files.build_environment(batch, packages.load_by_name)
 
 
+async def run_task(
+    task: Task, environment: EnvironmentProtocol, agent: AnyAgent | str | None, **settings: Any
+) -> Job:
+    """Run one task in the environment that it was minted by, unless a runtime or another one is named."""
+    known = {get_name(environment): environment}
+    return await Taskset(task.slug, [task], environments=known).run(agent, **settings)
+
+
 def resolve_environments(
     environment: EnvironmentProtocol | str | Path | None,
 ) -> dict[str, EnvironmentProtocol]:
@@ -245,6 +253,11 @@ class Job:
     @property
     def id(self) -> str:
         return self.result.run.id
+
+    @property
+    def runs(self) -> list[Rollout]:
+        """Its rollouts."""
+        return list(self.result.rollouts)
 
     @property
     def reward(self) -> float | None:

@@ -25,6 +25,7 @@ from proctor.projects.layout import RECIPES, ROLLOUTS, Project
 from proctor.projects.requirements import PYPROJECT, read_requirements
 from proctor.projects.secrets import resolve_secrets
 from proctor.projects.venvs import cache_folder, find_venv, require_python
+from proctor.workflow.foreign import dialect_of_rollout
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -82,6 +83,8 @@ def check_rollout(folder: Path) -> Diagnosis:
         return Diagnosis(what, f"it has no {PYPROJECT}, so only Proctor is there", fix, is_warning=True)
     try:
         requirements = read_requirements(folder)
+        if dialect_of_rollout(folder) is not None:  # the first run finds or builds a Python for it
+            return Diagnosis(what)
         require_python(requirements, what)
     except ConfigError as error:
         return Diagnosis(what, str(error))

@@ -10,6 +10,7 @@ from proctor.errors import ConfigError
 from proctor.projects.layout import Project
 from proctor.projects.requirements import read_requirements
 from proctor.projects.venvs import cache_folder, find_venv, is_inside, require_python
+from proctor.workflow.foreign import dialect_of_rollout
 
 
 class RolloutEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +34,8 @@ def describe_rollouts(project: Project) -> list[RolloutEntry]:
             requirements = read_requirements(folder)
             packages = requirements.packages
             is_installed = is_inside(requirements) or find_venv(requirements, cache_folder()) is not None
-            require_python(requirements, folder.name)
+            if dialect_of_rollout(folder) is None:
+                require_python(requirements, folder.name)
         except ConfigError as error:
             problem = str(error)
         entries.append(

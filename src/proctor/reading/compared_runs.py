@@ -195,7 +195,7 @@ def build_page(compared: ComparedRuns, infos: Sequence[RunInfo], query: CompareQ
         items=[describe_row(row, compared) for row in shown],
         offset=query.offset,
         total=len(rows),
-        scatter=build_scatter(compared),
+        scatter=build_scatter(compared) if query.offset == 0 else [],
     )
 
 
@@ -243,6 +243,7 @@ def describe_side(
     return TaskSide(
         mean=mean,
         scored=len(scores.rewards),
+        unscored=scores.unscored,
         passed=mean is not None and compared.metric is None and mean >= compared.threshold,
         rollout=None
         if chosen is None

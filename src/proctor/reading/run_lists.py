@@ -5,6 +5,7 @@ Knows the descriptions of runs and nothing of where they come from.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
@@ -210,14 +211,35 @@ def build_suite(suite_id: str, runs: list[RunInfo], labels: Callable[[RunInfo], 
     """A sweep with an axis for everything its runs differ in."""
     runs = sorted(runs, key=lambda run: (run.created_at, run.id))
     places = [describe_place(run, labels(run)) for run in runs]
-    names = list(dict.fromkeys(name for place in places for name in place))
-    axes = {name: list(dict.fromkeys(place.get(name, "") for place in places)) for name in names}
-    axes = {name: values for name, values in axes.items() if len(values) > 1}
+    axes = find_axes(places)
     cells = [
         SuiteCell(run=shorten(run), at={name: place.get(name, "") for name in axes})
         for run, place in zip(runs, places, strict=True)
     ]
     return SuiteInfo(id=suite_id, created_at=runs[0].created_at, axes=axes, cells=cells)
+
+
+def find_axes(places: Sequence[dict[str, str]]) -> dict[str, list[str]]:
+    """What the places differ in. Of names that always change together, as a model and its alias do, only the
+    first is an axis. Runs of a sweep start at once, so their order says nothing: values are sorted."""
+    axes: dict[str, list[str]] = {}
+    known: set[tuple[int, ...]] = set()
+    for name in dict.fromkeys(name for place in places for name in place):
+        values = sorted({place.get(name, "") for place in places}, key=order_of)
+        firsts = list(dict.fromkeys(place.get(name, "") for place in places))
+        pattern = tuple(firsts.index(place.get(name, "")) for place in places)
+        if len(values) > 1 and pattern not in known:
+            known.add(pattern)
+            axes[name] = values
+    return axes
+
+
+def order_of(value: str) -> tuple[float, str]:
+    """Numbers by their size, then words."""
+    try:
+        return float(value), value
+    except ValueError:
+        return math.inf, value
 
 
 def describe_place(run: RunInfo, label: dict[str, str]) -> dict[str, str]:

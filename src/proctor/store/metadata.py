@@ -58,6 +58,7 @@ def opening_metadata(
     """The part that is known before the first rollout."""
     return {
         "run_id": run.id,
+        "suite": run.suite,
         "status": run.status,
         "date": format_time(run.started_at),
         **run_identity(config, endpoint),

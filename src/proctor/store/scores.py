@@ -90,6 +90,8 @@ def flatten_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
             found |= {f"{name}.{key}": each for key, each in value.items()}
         elif value is not None:
             found[name] = value
+    if (stop := _mapping(stored.get("early_stop"))).get("reached"):
+        found["early_stop"] = stop.get("text")  # its tests here are for a single look
     environment = _mapping(stored.get("environment"))
     found |= {f"environment.{name}": environment[name] for name in OF_ENVIRONMENT if environment.get(name)}
     return found

@@ -19,6 +19,7 @@ from proctor.packages.loading import hash_files, is_own_file
 from proctor.store.metadata import git_commit
 from proctor.workflow.entrypoint import import_entrypoint
 from proctor.workflow.environment import WorkflowEnvironment
+from proctor.workflow.foreign import dialect_of_rollout, locate_rollout
 from proctor.workflow.server_environment import ServerEnvironment
 
 SOURCES = (".py", ".toml")
@@ -50,16 +51,26 @@ def load_environment(
     )
     os.environ.update(env or {})  # the rollout's code runs in this process
     reach_loopback_directly(os.environ)
-    classes = import_entrypoint(project, entrypoint)
     tasks = SelectedTasks(located.path, selection, report.mode)
-    environment = (
-        ServerEnvironment(tasks, project / entrypoint)
-        if classes is None
-        else WorkflowEnvironment(tasks, classes.workflow, classes.grader, project)
-    )
+    environment = make_environment(project, entrypoint, tasks)
     environment.provenance = build_provenance(project, entrypoint, located.name, report, selection)
     environment.selection = f"{selection.describe()}: {selection.short_ranges}"
     return environment
+
+
+def make_environment(
+    project: Path, entrypoint: str, tasks: SelectedTasks
+) -> WorkflowEnvironment | ServerEnvironment:
+    """The rows, played by what the entrypoint offers: two classes, a server, or one of another framework."""
+    dialect = dialect_of_rollout(project, entrypoint)
+    if dialect is not None:
+        foreign: Any = dialect.load(locate_rollout(project, entrypoint), {"tasks": tasks})
+        served: ServerEnvironment = foreign
+        return served
+    classes = import_entrypoint(project, entrypoint)
+    if classes is None:
+        return ServerEnvironment(tasks, project / entrypoint)
+    return WorkflowEnvironment(tasks, classes.workflow, classes.grader, project)
 
 
 def reach_loopback_directly(environ: MutableMapping[str, str]) -> None:

@@ -36,9 +36,11 @@ class ServerEnvironment:
     provenance: Mapping[str, Any] = {}
     selection = "all rows"
 
-    def __init__(self, tasks: Sequence[Task], script: Path) -> None:
+    def __init__(self, tasks: Sequence[Task], script: Path, python: Path | None = None) -> None:
+        """`python` is the interpreter that runs the script; this one, unless it needs another."""
         self._tasks = tasks
         self.script = script
+        self.python = python
         self._http: aiohttp.ClientSession | None = None
         self._callbacks: CallbackServer | None = None
         self._server: RolloutServerProcess | None = None
@@ -82,7 +84,7 @@ class ServerEnvironment:
                 self._callbacks = CallbackServer()
                 await self._callbacks.start()
             self._starts += 1
-            self._server = await RolloutServerProcess.start(self.script, self._http)
+            self._server = await RolloutServerProcess.start(self.script, self._http, self.python)
             return self._server
 
 

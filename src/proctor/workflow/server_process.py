@@ -24,6 +24,7 @@ from proctor.support.processes import describe_exit, end_group, summarize_output
 
 PORT_VARIABLE = "_OSMOSIS_ROLLOUT_PORT"
 INSTANCE_VARIABLE = "_OSMOSIS_ROLLOUT_INSTANCE_ID"
+INTERPRETER_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 START_SECONDS = 60.0
 HEALTH_SECONDS = 5.0
 LOOK_SECONDS = 0.1
@@ -44,14 +45,16 @@ class RolloutServerProcess:
         self._reading = asyncio.ensure_future(self._read_output())
 
     @classmethod
-    async def start(cls, script: Path, http: aiohttp.ClientSession) -> RolloutServerProcess:
-        """Start the script, and wait until it is healthy."""
+    async def start(
+        cls, script: Path, http: aiohttp.ClientSession, python: Path | None = None
+    ) -> RolloutServerProcess:
+        """Start the script with this Python or another one, and wait until it is healthy."""
         port, instance = find_free_port(), secrets.token_hex(8)
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, str(script)),
+                *(str(python or sys.executable), str(script)),
                 cwd=script.parent,
-                env={**os.environ, PORT_VARIABLE: str(port), INSTANCE_VARIABLE: instance},
+                env={**own_variables(python), PORT_VARIABLE: str(port), INSTANCE_VARIABLE: instance},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
@@ -132,6 +135,13 @@ class RolloutServerProcess:
             text = line.decode(errors="replace").rstrip()
             self._lines.append(text)
             log.debug("%s: %s", self.script.name, text)
+
+
+def own_variables(python: Path | None) -> dict[str, str]:
+    """This process's variables; another Python gets none that would have it import our packages."""
+    if python is None or python == Path(sys.executable):
+        return dict(os.environ)
+    return {name: value for name, value in os.environ.items() if name not in INTERPRETER_VARIABLES}
 
 
 def find_free_port() -> int:

@@ -3,8 +3,10 @@
  * Rows that are shown change in place; rows that are not there yet are counted, never inserted.
  */
 import type { InfiniteData, QueryClient, QueryKey } from "@tanstack/react-query";
+import { COMPARE_KEY } from "./compare";
 import { RUNS_KEY, runKey } from "./runs";
-import type { FeedEvent, RunChange, RunInfo, RunPage } from "./types";
+import { SUITES_KEY } from "./suites";
+import type { FeedEvent, RunChange, RunInfo, RunPage, SuiteInfo } from "./types";
 
 const PAUSE_MS = 250;
 const REFRESH_MS = 1_000;
@@ -27,6 +29,8 @@ export function createFeedCache(client: QueryClient): FeedCache {
     if (all) return void client.invalidateQueries();
     const unknown = patchRuns(client, changed, gone);
     for (const id of changed.keys()) refresher.refresh(runKey(id));
+    if (isCompared(client, changed)) refresher.refresh(COMPARE_KEY);
+    if (patchSuites(client, changed) || gone.size > 0) refresher.refresh(SUITES_KEY);
     if (!unknown && gone.size === 0) return;
     refresher.refresh([...RUNS_KEY, "total"]);
     refresher.refresh([...RUNS_KEY, "facets"]);
@@ -88,6 +92,34 @@ export function patchRuns(client: QueryClient, changes: Map<string, RunChange>, 
   for (const [id, change] of changes)
     client.setQueryData<RunInfo>([...runKey(id), "info"], (run) => run && applyChange(run, change));
   return unknown.size > 0;
+}
+
+const isCompared = (client: QueryClient, changes: Map<string, RunChange>): boolean =>
+  client
+    .getQueryCache()
+    .findAll({ queryKey: COMPARE_KEY, type: "active" })
+    .some((query) => query.meta?.runs?.some((id) => changes.has(id)));
+
+/** The same for sweeps: true if a run is in none of them. */
+export function patchSuites(client: QueryClient, changes: Map<string, RunChange>): boolean {
+  const unknown = new Set(changes.keys());
+  const patch = (run: RunInfo): RunInfo => {
+    const change = changes.get(run.id);
+    unknown.delete(run.id);
+    return change ? applyChange(run, change) : run;
+  };
+  client.setQueriesData<SuiteInfo[] | SuiteInfo>({ queryKey: SUITES_KEY }, (data) =>
+    Array.isArray(data) ? data.map((suite) => patchSuite(suite, patch)) : data && patchSuite(data, patch),
+  );
+  return unknown.size > 0;
+}
+
+function patchSuite(suite: SuiteInfo, patch: (run: RunInfo) => RunInfo): SuiteInfo {
+  const cells = suite.cells.map((cell) => {
+    const run = patch(cell.run);
+    return run === cell.run ? cell : { ...cell, run };
+  });
+  return cells.some((cell, index) => cell !== suite.cells[index]) ? { ...suite, cells } : suite;
 }
 
 function patchPage(page: RunPage, patch: (run: RunInfo) => RunInfo, gone: Set<string>): RunPage {

@@ -9,6 +9,8 @@ declare module "@tanstack/react-query" {
       live?: false;
       /** A refusal is shown where it is, instead of leading to the login page. */
       quiet?: true;
+      /** The runs that a query of several is about: it is asked again when the feed reports one of them. */
+      runs?: readonly string[];
     };
   }
 }

@@ -14,13 +14,14 @@ export function parseSearch(text: string): RawSearch {
   return found;
 }
 
+/** Commas and slashes stay readable: they mean nothing in a query. */
 export function stringifySearch(search: RawSearch): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(search)) {
     if (value === undefined || value === null || value === "" || value === false) continue;
     for (const each of [value].flat()) parameters.append(name, String(each));
   }
-  const text = parameters.toString();
+  const text = parameters.toString().replaceAll("%2C", ",").replaceAll("%2F", "/");
   return text && `?${text}`;
 }
 

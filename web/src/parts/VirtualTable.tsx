@@ -74,6 +74,7 @@ export function VirtualTable<Row, Sort extends string = string>(props: TableProp
   useReset(props.resetKey, box, () => setActive(-1));
   useRange(visible[0]?.index ?? 0, visible.at(-1)?.index ?? 0, props.onRange);
   const { grid, minWidth } = layOut(columns, selection !== undefined);
+  if (count === 0 && props.empty) return <div className={styles.nothing}>{props.empty}</div>;
   return (
     <div
       ref={box}
@@ -113,7 +114,6 @@ export function VirtualTable<Row, Sort extends string = string>(props: TableProp
           ))}
         </div>
       </div>
-      {count === 0 && props.empty}
     </div>
   );
 }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from proctor.cli.commands.hosted_words import (
     build_requests,
@@ -28,7 +29,8 @@ from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import adopt_context, need_context
 from proctor.config.experiment import is_recipe, parse_recipe
 from proctor.config.schema import EvalConfig, HostedOptions, Presentation, RecipeOptions
-from proctor.config.suite import ignored_flags, parse_environments, read_suite
+from proctor.config.sources import FLAG
+from proctor.config.suite import Suite, ignored_flags, parse_environments, read_suite
 from proctor.config.toml_file import TomlFile, read_toml
 from proctor.errors import ConfigError, FileError, StoreError
 from proctor.support.logs import log_printed, run_context
@@ -52,7 +54,7 @@ COMMANDS = {
     "wait": "proctor.cli.commands.hosted_runs:wait_command",
     "delete": "proctor.cli.commands.hosted_runs:delete_command",
     "submit": "proctor.cli.commands.submit:submit_command",
-    "history": "proctor.cli.commands.submitted_runs:history_command",
+    "history": "proctor.cli.commands.history:history_command",
     "download": "proctor.cli.commands.submitted_runs:download_command",
     "push": "proctor.cli.commands.hosted_push:push_command",
     "export": "proctor.cli.commands.export:export_command",
@@ -63,8 +65,12 @@ COMMANDS = {
     "gate": "proctor.cli.commands.gate:gate_command",
     "label": "proctor.cli.commands.label:label_command",
     "agreement": "proctor.cli.commands.agreement:agreement_command",
+    "plan": "proctor.cli.commands.plan:plan_command",
+    "estimate": "proctor.cli.commands.estimate:estimate_command",
 }
 """Imported when they are called."""
+LIMITS_OVER_SUITES = ("max_cost",)
+"""Settings whose flags act beside a suite as well: a budget that is silently ignored costs money."""
 SYNONYMS = {"get": "info"}
 """What other tools call them."""
 
@@ -137,11 +143,11 @@ def run_command(**values: Any) -> None:
 
 
 def run_requests(asked: Sequence[EvaluationRequest], shown: Presentation) -> None:
-    """Run prepared evaluations, show their results and exit; or only show the plan."""
+    """Run prepared evaluations, show their results and exit; or only show what would be played."""
     if shown.dry_run:
-        from proctor.cli.views.plan import show_plans
+        from proctor.cli.views.dry_run import show_dry_runs
 
-        show_plans([each.prepared for each in asked], as_json=shown.json)
+        show_dry_runs([each.prepared for each in asked], as_json=shown.json)
         return
     from proctor.cli.live.watching import run_with_display
 
@@ -202,7 +208,7 @@ def parse_arguments(values: dict[str, Any]) -> EvalArguments:
     if path.suffix != ".toml":
         check_flags_for_target(settings, shown, hosted, on_server)
         return EvalArguments(parse_environments(settings), Presentation(**shown), hosted, on_server)
-    suite = read_suite(path)
+    suite = with_limits(read_suite(path), settings)
     on_server = on_server or suite.hosted
     check_flags_for_target(settings, {**suite.presentation, **shown}, hosted, on_server)
     if not on_server and any(entry.hosted for entry in suite.entries):
@@ -211,6 +217,18 @@ def parse_arguments(values: dict[str, Any]) -> EvalArguments:
         echo(f"No effect, because {suite.path} sets the evaluations: {', '.join(ignored)}.", err=True)
     presentation = Presentation(**{**suite.presentation, **shown})
     return EvalArguments(suite.entries, presentation, hosted, on_server, suite.path)
+
+
+def with_limits(suite: Suite, settings: dict[str, Any]) -> Suite:
+    """The suite with the limits that were given as flags, which hold for each of its evaluations."""
+    given = {name: settings[name] for name in LIMITS_OVER_SUITES if name in settings}
+    entries = [
+        replace(
+            entry, given={**entry.given, **given}, origins={**entry.origins, **dict.fromkeys(given, FLAG)}
+        )
+        for entry in suite.entries
+    ]
+    return replace(suite, entries=tuple(entries))
 
 
 def check_flags_for_target(
@@ -366,7 +384,8 @@ def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> Non
 
 
 def result_document(result: Result) -> dict[str, Any]:
-    return {"run": result.run, "folder": str(result.folder), "summary": result.summary}
+    document = {"run": result.run, "folder": str(result.folder), "summary": result.summary}
+    return document if result.early_stop is None else {**document, "early_stop": result.early_stop}
 
 
 def push(ended: Sequence[EvaluationOutcome]) -> None:

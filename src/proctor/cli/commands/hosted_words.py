@@ -21,7 +21,7 @@ from proctor.config.sources import resolve
 from proctor.config.suite import SuiteEntry
 from proctor.errors import ConfigError, FileError
 
-REQUEST_FIELDS = ("env_id", "model")
+REQUEST_FIELDS = ("env_id", "model", "max_cost")
 """Settings that have a place of their own in what is asked."""
 LOCAL_SETTINGS = [
     name
@@ -112,7 +112,7 @@ def build_request(entry: SuiteEntry, hosted: HostedOptions, team: str | None) ->
             network=hosted.allow_network_access,
         ),
         timeout_minutes=hosted.timeout_minutes or DEFAULT_TIMEOUT_MINUTES,
-        max_cost_usd=hosted.max_cost,
+        max_cost_usd=config.max_cost,
         custom_secrets=hosted.custom_secrets,
     )
     return HostedRunRequest(new, config.min_coverage)
@@ -131,11 +131,9 @@ def local_field_problems(settings: Mapping[str, Any], entry: SuiteEntry) -> Iter
 
 
 def hosted_problems(hosted: HostedOptions) -> Iterator[str]:
-    minutes, cost = hosted.timeout_minutes, hosted.max_cost
+    minutes = hosted.timeout_minutes
     if minutes is not None and not 1 <= minutes <= LONGEST_TIMEOUT_MINUTES:
         yield f"--timeout-minutes is {minutes}; give 1 to {LONGEST_TIMEOUT_MINUTES} minutes."
-    if cost is not None and not 0 < cost < float("inf"):
-        yield f"--max-cost is {cost:g}; give an amount of dollars above 0."
     if not 0 < hosted.poll_interval < float("inf"):
         yield f"--poll-interval is {hosted.poll_interval:g}; give seconds above 0."
 

@@ -28,6 +28,7 @@ from proctor.projects.requirements import read_requirements
 from proctor.projects.secrets import resolve_secrets
 from proctor.projects.settings import RowChoice, build_settings, describe_source, find_dataset
 from proctor.projects.venvs import cache_folder, ensure_venv, is_inside, require_python, restart_inside
+from proctor.workflow.foreign import dialect_of_rollout
 
 RECIPE_FLAGS = ("temperature", "max_tokens", "sampling_args")
 """Change what is evaluated, and so the recipe's hash."""
@@ -139,7 +140,9 @@ def read_secrets(file: str | None) -> dict[str, str]:
 
 
 def enter_venv(file: RecipeFile, folder: Path) -> None:
-    """Continue where the rollout's requirements are met."""
+    """Continue where the rollout's requirements are met; one of another framework has a Python of its own."""
+    if dialect_of_rollout(folder, file.recipe.experiment.entrypoint) is not None:
+        return
     requirements = read_requirements(folder)
     require_python(requirements, f"rollouts/{folder.name}")
     if is_inside(requirements):

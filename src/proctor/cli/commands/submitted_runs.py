@@ -1,4 +1,4 @@
-"""`proctor eval history|download`: the runs of a recipe over time, and a run's files."""
+"""`proctor eval download`: the files of a run on a server."""
 
 from __future__ import annotations
 
@@ -11,90 +11,17 @@ import click
 import msgspec
 
 from proctor.api.runs import Events
-from proctor.cli.commands.remote import call_for_run, call_server
-from proctor.cli.commands.shared_options import json_option, limit_option
+from proctor.cli.commands.remote import call_for_run
 from proctor.cli.views.escape import echo
-from proctor.cli.views.formatting import format_interval, format_moment, format_short_number
-from proctor.cli.views.page import TableColumn, print_table
-from proctor.cli.views.stdout import print_json
-from proctor.config.experiment import read_recipe
 from proctor.datasets.selection import parse_ranges
 from proctor.errors import ConfigError
-from proctor.projects.checkout import find_own_repository
 from proctor.store.folder import METADATA, RESULTS
 
 if TYPE_CHECKING:
-    from proctor.api.runs import RunInfo
     from proctor.client.connection import ServerConnection
 
-SHOWN_RUNS = 20
-SHOWN_DIGITS = 12
 LOGS = "logs.jsonl"
 TYPES = {"results": RESULTS, "metadata": METADATA, "logs": LOGS}
-
-
-# Over time
-
-
-@click.command("history")
-@click.argument("config", type=click.Path(path_type=Path), metavar="FILE")
-@limit_option(SHOWN_RUNS)
-@json_option
-def history_command(config: Path, most: int, as_json: bool) -> None:
-    """Show the runs of the recipe FILE over commits and time, the newest first, with intervals.
-
-    Runs belong together if nothing in the recipe differs but the commit or the branch.
-    """
-    from proctor.client import runs
-
-    wanted = runs.RunFilter(
-        config_hash=read_recipe(config).recipe.hash,
-        repository=find_own_repository(config.parent) or None,
-    )
-
-    async def read(server: ServerConnection) -> list[RunInfo]:
-        found, _ = await runs.list_runs(server, wanted, None if most < 0 else most)
-        return [await runs.read_run(server, run.id) for run in found]
-
-    found = call_server(read)
-    if as_json:
-        print_json({"config_hash": wanted.config_hash, "runs": found})
-        return
-    print_table(
-        (
-            "submitted",
-            "commit",
-            "branch",
-            TableColumn("name", may_shrink=True),
-            "status",
-            TableColumn("score", right=True),
-            TableColumn("interval", may_shrink=True),
-            TableColumn("pass rate", right=True),
-        ),
-        map(history_cells, found),
-        nothing="No runs of this recipe; submit one with proctor eval submit.",
-    )
-
-
-def history_cells(run: RunInfo) -> Sequence[str]:
-    from proctor.cli.views.hosted_runs import parse_summary
-
-    summary, origin = parse_summary(run), run.origin
-    mean = run.progress.mean_reward if summary is None else summary.reward.mean
-    rate = None if summary is None else summary.scores.pass_rate
-    return (
-        format_moment(run.created_at),
-        origin.commit_sha[:SHOWN_DIGITS] if origin is not None else "",
-        origin.branch if origin is not None else "",
-        run.name,
-        run.status,
-        "–" if mean is None else format_short_number(mean),
-        "" if summary is None else format_interval(summary.reward),
-        "–" if rate is None else format_short_number(rate),
-    )
-
-
-# Its files
 
 
 @click.command("download")

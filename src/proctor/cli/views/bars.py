@@ -35,15 +35,6 @@ class BarScale:
         return "".join(cells).rstrip()
 
 
-def draw_histogram(values: Sequence[float], low: float, high: float, bins: int = 20) -> str:
-    """How values are spread from low to high, one character a bin."""
-    counts = [0] * bins
-    for value in values:
-        share = 0.0 if high <= low else (value - low) / (high - low)
-        counts[min(bins - 1, max(0, int(share * bins)))] += 1
-    return draw_levels(counts)
-
-
 def draw_levels(values: Sequence[float], top: float | None = None) -> str:
     """One character per value, as tall as it is; 0 is a blank."""
     most = max(values, default=0) if top is None else top

@@ -8,6 +8,8 @@ from shlex import quote
 from rich.console import Console
 from rich.text import Text
 
+from proctor.cli.views.bars import draw_levels
+from proctor.cli.views.dry_run import count_tasks, settings_rows
 from proctor.cli.views.escape import strip_escapes
 from proctor.cli.views.examples import show_examples
 from proctor.cli.views.formatting import (
@@ -16,8 +18,8 @@ from proctor.cli.views.formatting import (
     format_dollars,
     format_duration,
     format_number,
+    format_quantity,
 )
-from proctor.cli.views.plan import count_tasks, settings_rows
 from proctor.cli.views.printing import open_console, prices_text, print_section
 from proctor.evaluation.evaluate import Prepared, Result
 from proctor.report import Summary
@@ -38,7 +40,9 @@ def write_report(console: Console, result: Result, prepared: Prepared, *, exampl
     console.print(report_title(result))
     console.print()
     print_section(console, "Settings", settings_rows(prepared, count_tasks(prepared, summary.planned)))
-    print_section(console, "Result", result_rows(summary, prepared.config.min_coverage))
+    print_section(
+        console, "Result", [*result_rows(summary, prepared.config.min_coverage), *stop_rows(result)]
+    )
     if prepared.config.config_hash:
         print_section(console, "Scores", score_rows(summary))
     print_section(console, "Metrics", metric_rows(summary))
@@ -53,12 +57,16 @@ def write_report(console: Console, result: Result, prepared: Prepared, *, exampl
         Text(f"  {strip_escapes(str(result.folder))}\n"), soft_wrap=True
     )  # a broken path cannot be copied
     if result.run.status == "stopped":
-        line = Text(
-            f"Stopped early. Go on with: --resume {quote(strip_escapes(str(result.folder)))}", style="yellow"
-        )
-        console.print(line, soft_wrap=True)
+        console.print(Text(stopped_text(result, prepared), style="yellow"), soft_wrap=True)
     if result.run.status == "failed":
         console.print(Text(f"Failed: {result.run.note}", style="red"))
+
+
+def stopped_text(result: Result, prepared: Prepared) -> str:
+    """Why a run stopped, if that is known, and how to continue it."""
+    why = f"Stopped early: {result.run.note}." if result.run.note else "Stopped early."
+    limit = " --max-cost MORE" if prepared.config.max_cost is not None and result.run.note else ""
+    return f"{why} Go on with: --resume {quote(strip_escapes(str(result.folder)))}{limit}"
 
 
 def report_title(result: Result) -> Text:
@@ -90,11 +98,25 @@ def result_rows(summary: Summary, min_coverage: float) -> list[tuple[str, str | 
             )
         )
     rows.append(("coverage", coverage_text(summary, min_coverage)))
+    if (spread := summary.rewards) is not None:
+        picture = f"{spread.low:g} {draw_levels(spread.counts)} {spread.high:g}"
+        rows.append(("spread", f"{picture}   rewards of {format_quantity(summary.scored, 'rollout')}"))
     for label, values in (("pass@k", summary.pass_at_k), ("pass^k", summary.pass_hat_k)):
         if values:
             shown = "   ".join(f"{label[:-1]}{k} {format_number(value)}" for k, value in values.items())
-            rows.append((label, f"{shown}   (reward ≥ {summary.pass_threshold:g})"))
+            curve = draw_levels(list(values.values()), top=1.0)
+            rows.append((label, f"{shown}   {curve} (reward ≥ {summary.pass_threshold:g})"))
     return rows
+
+
+def stop_rows(result: Result) -> list[tuple[str, str]]:
+    """What the stopping rule saw, if there was one."""
+    if result.early_stop is None:
+        return []
+    return [
+        ("early stop", result.early_stop.text),
+        ("", "which allows for looking after every task; the interval of the reward is for a single look"),
+    ]
 
 
 def score_rows(summary: Summary) -> list[tuple[str, str]]:

@@ -84,6 +84,8 @@ class ServedEnvironment:
         self.wants_endpoint = wants_endpoint
         self.dataset = env.get_eval_dataset()
         self.states: dict[int, Any] = {}
+        self.members: dict[int, Any] = {}
+        """The environment that plays each rollout: this one, or one of its group."""
         self._positions: dict[Any, int] | None = None
         for rubric in list_rubrics(env):
             record_errors(rubric)
@@ -136,9 +138,10 @@ class ServedEnvironment:
     async def play(
         self, session: int, task: Any, model: str, endpoint: dict[str, str] | None = None
     ) -> dict[str, Any]:
-        row = self.dataset[self.position(task)]
+        member, row = find_member(self.env, self.dataset[self.position(task)])
         client = HostClient(self.host, session, endpoint)
-        state = await self.env.rollout(row, client, model, dict(self.env.sampling_args))
+        self.members[session] = member
+        state = await member.rollout(row, client, model, dict(self.env.sampling_args))
         self.states[session] = state
         error = state.get("error")
         return {
@@ -151,24 +154,24 @@ class ServedEnvironment:
         }
 
     async def score(self, session: int) -> dict[str, Any]:
-        state = self.states[session]
+        state, member = self.states[session], self.members[session]
         scoring_errors.set([])
-        if getattr(self.env, "score_rollouts", True):
-            await self.env.rubric.score_rollout(state)
+        if getattr(member, "score_rollouts", True):
+            await member.rubric.score_rollout(state)
         else:
-            await self.env.rubric.dummy_score_rollout(state)
+            await member.rubric.dummy_score_rollout(state)
         return self.describe_score(state)
 
     async def score_group(self, sessions: list[int]) -> list[dict[str, Any]]:
         states = [self.states[session] for session in sessions]
         scoring_errors.set([])
-        await self.env.rubric.score_group(states)
+        await self.members[sessions[0]].rubric.score_group(states)
         return [self.describe_score(state) for state in states]
 
     async def forget(self, session: int) -> None:
-        state = self.states.pop(session, None)
-        if state is not None and hasattr(self.env.rubric, "cleanup"):
-            await self.env.rubric.cleanup(state)
+        state, member = self.states.pop(session, None), self.members.pop(session, None)
+        if state is not None and member is not None and hasattr(member.rubric, "cleanup"):
+            await member.rubric.cleanup(state)
 
     async def close(self) -> None:
         teardown = getattr(self.env, "_teardown", None)
@@ -188,6 +191,14 @@ class ServedEnvironment:
             return {"error": {**describe_cause(error), "message": f"{error} in reward function {name!r}"}}
         metrics = {name: float(value) for name, value in (state.get("metrics") or {}).items()}
         return {"reward": state["reward"], "metrics": metrics, "state": plain_state(state)}
+
+
+def find_member(env: Any, row: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The environment of a group that a row belongs to, at any depth, and the row as that one takes it."""
+    while hasattr(env, "_route_child_input"):
+        name, row, _ = env._route_child_input(row)
+        env = env.get_env_for_name(name)
+    return env, row
 
 
 class HostClient(vf.Client):  # type: ignore[misc]

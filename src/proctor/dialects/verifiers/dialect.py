@@ -18,7 +18,7 @@ from proctor.dialects.verifiers import features
 from proctor.packages.dialects import DialectFeature
 from proctor.packages.loading import EnvironmentLocation, module_file, source_files
 
-FRAMEWORK = Framework("verifiers", "verifiers<0.2")
+FRAMEWORK = Framework("verifiers", ("verifiers<0.2",), ">=3.10,<3.14")
 LOADER = re.compile(rb"\bload_environment\b")
 CLIENT = re.compile(rb"\bclient\b|\bAsyncOpenAI\b|\bOpenAI\b")
 CHILD = Path(__file__).with_name("child.py")

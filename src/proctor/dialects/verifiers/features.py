@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from proctor.dialects.names import find_names
 from proctor.packages.dialects import DialectFeature
 
 PACKAGE = "verifiers"
@@ -34,7 +34,7 @@ UNSUPPORTED = {
 
 
 def describe(files: Sequence[Path]) -> list[DialectFeature]:
-    used = sorted({name for file in files for name in find_names(file)})
+    used = sorted({name for file in files for name in find_names(file, PACKAGE)})
     found = []
     for name in used:
         if name in UNSUPPORTED:
@@ -44,21 +44,3 @@ def describe(files: Sequence[Path]) -> list[DialectFeature]:
         elif name in SUPPORTED:
             found.append(DialectFeature(name=name))
     return found
-
-
-def find_names(file: Path) -> Iterator[str]:
-    """The names that a file takes from verifiers."""
-    try:
-        tree = ast.parse(file.read_bytes(), str(file))
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return
-    aliases: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [each for each in node.names if each.name.partition(".")[0] == PACKAGE]
-            aliases.update(each.asname or each.name.partition(".")[0] for each in names)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == PACKAGE:
-            yield from (each.name for each in node.names)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
-            yield node.attr

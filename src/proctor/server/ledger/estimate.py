@@ -7,9 +7,8 @@ that the check of the version saw. Knows nothing of HTTP or of how models are ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import sqrt
-from statistics import fmean, stdev
 from typing import Any
 
 import msgspec
@@ -22,10 +21,9 @@ from proctor.server.db.tables import rollouts, runs, versions
 from proctor.server.ledger.records import dollars, sum_available
 from proctor.server.people.tokens import Caller
 from proctor.server.runs.records import visibility_condition
-from proctor.stats.distributions import t_critical
+from proctor.stats.prediction import predict_total
 from proctor.trace import Usage
 
-LEVEL = 0.95
 MOST_ROLLOUTS = 2_000
 """The newest ones suffice."""
 CHARACTERS_PER_TOKEN = 4
@@ -116,10 +114,10 @@ def range_from_history(
     for model, who in ((planned.model, planned.model), (None, "any model")):
         costs = [price.of(usage) for usage in list_past_usage(connection, planned, model)]
         if costs:
-            low, high = prediction_interval(costs, count)
+            total = predict_total(costs, count)
             known = "1 earlier rollout" if len(costs) == 1 else f"{len(costs)} earlier rollouts"
             basis = f"{known} of this environment by {who}, at today's price."
-            return CostRange(basis, low, count * fmean(costs), high)
+            return CostRange(basis, total.low, total.likely, total.high)
     return None
 
 
@@ -137,17 +135,6 @@ def list_past_usage(connection: Connection, planned: PlannedRun, model: str | No
     if (visible := visibility_condition(planned.reader)) is not None:
         query = query.where(visible)
     return [Usage(row.input_tokens, row.output_tokens) for row in connection.execute(query)]
-
-
-def prediction_interval(costs: Sequence[float], count: int) -> tuple[float | None, float | None]:
-    """The interval for the total of this many further rollouts; unknown after a single one."""
-    known = len(costs)
-    if known < 2:
-        return None, None
-    # The mean is not known exactly, and the new rollouts scatter around it too.
-    reach = t_critical(LEVEL, known - 1) * stdev(costs) * count * sqrt(1 / known + 1 / max(1, count))
-    total = count * fmean(costs)
-    return max(0.0, total - reach), total + reach
 
 
 # From prompts

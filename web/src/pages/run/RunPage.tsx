@@ -10,6 +10,7 @@ import { CopyButton } from "#/design/CopyButton";
 import { LinkTabs, tabLinkActive, tabLinkClass } from "#/design/LinkTabs";
 import { FullPage, PageHeader } from "#/design/Section";
 import { Skeleton } from "#/design/Skeleton";
+import { EnvironmentLink } from "#/parts/EnvironmentLink";
 import { Elapsed, When } from "#/parts/Figures";
 import { formatCompact } from "#/parts/format";
 import { nameRunKind } from "#/parts/RunKind";
@@ -74,7 +75,7 @@ function RunHeader({ run, title }: { run: RunInfo; title: string }) {
       }
       below={
         <>
-          <span>{run.version ? `${run.environment}@${run.version}` : run.environment}</span>
+          <EnvironmentLink environment={run.environment} version={run.version} />
           <span>{run.model}</span>
           {run.agent && <span>{run.agent}</span>}
           <span>{nameRunKind(run)}</span>

@@ -1,4 +1,4 @@
-"""The settings of a run, and the plan of those that are not started, as text."""
+"""The settings of a run, and what `--dry-run` shows of one that is not started, as text."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Sent = TypeVar("Sent", EvalConfig, Endpoint)
 """What holds headers."""
 
 
-def show_plans(all_prepared: Sequence[Prepared], *, as_json: bool) -> None:
-    """One plan in full, or each of several with what sets it apart."""
+def show_dry_runs(all_prepared: Sequence[Prepared], *, as_json: bool) -> None:
+    """One evaluation in full, or each of several with what sets it apart."""
     planned = [count_planned_rollouts(prepared) for prepared in all_prepared]
     if as_json:
-        documents = [plan_document(*each) for each in zip(all_prepared, planned, strict=True)]
+        documents = [dry_run_document(*each) for each in zip(all_prepared, planned, strict=True)]
         told = documents[0] if len(documents) == 1 else {"evaluations": documents}
         print_json(told)
         return
     with open_console() as console:
         if len(all_prepared) == 1:
-            write_plan(console, all_prepared[0], planned[0])
+            write_dry_run(console, all_prepared[0], planned[0])
         else:
             write_overview(console, all_prepared, planned)
 
@@ -48,7 +48,7 @@ def count_tasks(prepared: Prepared, planned: int | None) -> int | None:
     return None if planned is None else planned // prepared.config.rollouts_per_example
 
 
-def plan_document(prepared: Prepared, planned: int | None) -> dict[str, Any]:
+def dry_run_document(prepared: Prepared, planned: int | None) -> dict[str, Any]:
     return {
         "config": without_secrets(prepared.config),
         "endpoint": without_secrets(prepared.endpoint),
@@ -110,14 +110,14 @@ def format_line_ranges(numbers: Sequence[int]) -> str:
     return f"line {text}" if len(numbers) == 1 else f"lines {text}"
 
 
-def write_plan(console: Console, prepared: Prepared, planned: int | None) -> None:
+def write_dry_run(console: Console, prepared: Prepared, planned: int | None) -> None:
     config = prepared.config
     heading = f"{prepared.name} · {prepared.endpoint.model}   dry run: no model is called"
     console.print(Text(heading, style="bold"))
     console.print()
     print_section(console, "Settings", settings_rows(prepared, count_tasks(prepared, planned)))
     rollouts = "unknown until the tasks have been read" if planned is None else f"{planned:,}"
-    print_section(console, "Plan", [("rollouts", rollouts), ("scored", scoring_text(prepared))])
+    print_section(console, "To play", [("rollouts", rollouts), ("scored", scoring_text(prepared))])
     settings = msgspec.to_builtins(without_secrets(config))
     print_section(
         console,

@@ -1,0 +1,1 @@
+"""Rollouts whose entrypoint imports `osmosis_ai`: their own server, in their own Python."""

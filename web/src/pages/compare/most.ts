@@ -1,0 +1,2 @@
+/** As many runs as the server compares at once. */
+export const MOST_COMPARED = 8;

@@ -1,0 +1,18 @@
+import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { rootRoute } from "#/app/root";
+import { compact, type RawSearch, readText } from "#/app/search";
+
+export const suitesRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/suites",
+  component: lazyRouteComponent(() => import("./SuitesPage"), "SuitesPage"),
+});
+
+/** Which axes the matrix has is in the address. */
+export const suiteRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/suites/$suiteId",
+  validateSearch: (search: RawSearch) =>
+    compact({ rows: readText(search.rows), columns: readText(search.columns) }),
+  component: lazyRouteComponent(() => import("./SuitePage"), "SuitePage"),
+});
