@@ -47,7 +47,7 @@ export const buildColumns = (domain: Domain): readonly RunColumn[] => [
   {
     id: "score",
     title: text.score,
-    width: 11,
+    width: 11.5,
     sort: "score",
     cell: (run) => <Score score={run.score} domain={domain} />,
   },
