@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,13 +42,37 @@ def browser() -> Iterator[Browser]:
         yield launched
 
 
-@pytest.fixture(scope="session", params=["folders"])
-def traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TraceSite]:
-    """Rollouts of every shape, over each store that has them."""
+class Traces(NamedTuple):
+    folder: Path
+    rollouts: dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def played_traces(tmp_path_factory: pytest.TempPathFactory) -> Traces:
     folder = tmp_path_factory.mktemp("traces")
-    rollouts = play_traces(folder)
-    with viewing(folder) as url:
-        yield TraceSite(url, rollouts)
+    return Traces(folder, play_traces(folder))
+
+
+@pytest.fixture(scope="session", params=["folders", pytest.param("server", marks=pytest.mark.slow)])
+def traces(
+    request: pytest.FixtureRequest, played_traces: Traces, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TraceSite]:
+    """Rollouts of every shape, over each store that has them."""
+    if request.param == "folders":
+        with viewing(played_traces.folder) as url:
+            yield TraceSite(url, played_traces.rollouts)
+        return
+    with serving(settings_in(tmp_path_factory.mktemp("traces-server"))) as server:
+        api = server.root
+        ids = {
+            path.parent.name: upload_folder(api, path.parent) for path in find_metadata(played_traces.folder)
+        }
+        yield TraceSite(server.url, rename_runs(played_traces.rollouts, ids), api.token)
+
+
+def rename_runs(rollouts: Mapping[str, str], ids: Mapping[str, str]) -> dict[str, str]:
+    parts = {name: address.partition("/") for name, address in rollouts.items()}
+    return {name: f"{ids[run]}/{rest}" for name, (run, _, rest) in parts.items()}
 
 
 @pytest.fixture(scope="session")
@@ -141,6 +165,8 @@ def open_trace(traces: TraceSite, browser: Browser) -> Iterator[OpenTrace]:
 
         def open_one(path: str, **options: Any) -> Visit:
             visit = Visit(*opened.enter_context(opened_page(browser, traces.url, **options)))
+            if traces.token:
+                start_session(visit.page, traces.url, traces.token)
             visit.page.goto(path)
             visit.page.get_by_role("article").first.wait_for(timeout=PATIENCE_MS)
             return visit

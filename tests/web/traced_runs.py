@@ -78,6 +78,8 @@ class TraceSite(NamedTuple):
 
     url: str
     rollouts: Mapping[str, str]
+    token: str = ""
+    """To log in with; empty where there is no login."""
 
     def path(self, name: str) -> str:
         run, key, number = self.rollouts[name].split("/")
