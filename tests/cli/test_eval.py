@@ -452,6 +452,7 @@ def test_json_is_one_document_with_run_folder_and_summary(proctor: Run) -> None:
         "env_id",
         "model",
         "label",
+        "suite",
         "status",
         "started_at",
         "ended_at",
