@@ -75,7 +75,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: float
 
 
-class NewSession(msgspec.Struct, frozen=True, kw_only=True):
+class NewServedSession(msgspec.Struct, frozen=True, kw_only=True):
     """An environment to serve for one rollout."""
 
     environment: Name

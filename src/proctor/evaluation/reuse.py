@@ -55,7 +55,7 @@ class Decision(msgspec.Struct, frozen=True):
         return (self.task, self.rollout)
 
 
-class RunOrigin(msgspec.Struct, frozen=True):
+class SourceRun(msgspec.Struct, frozen=True):
     """The run that another one was made from; stored in its metadata."""
 
     kind: Kind
@@ -66,7 +66,7 @@ class RunOrigin(msgspec.Struct, frozen=True):
 class ReusePlan(msgspec.Struct, frozen=True, eq=False):
     """What a new run takes from an old one."""
 
-    origin: RunOrigin
+    origin: SourceRun
     plays: StoredPlays
     tasks: Sequence[Task]
     decisions: Sequence[Decision]
@@ -115,7 +115,7 @@ def plan_rescore(prepared: Prepared, folder: Path) -> ReusePlan:
     if not any(decision.action == "rescore" for decision in decisions):
         raise ConfigError(f"{folder} has no rollout that could be scored again with {prepared.name}.")
     return ReusePlan(
-        RunOrigin("rescore", folder.resolve().name, str(folder.resolve())),
+        SourceRun("rescore", folder.resolve().name, str(folder.resolve())),
         plays,
         tasks,
         decisions,
@@ -138,7 +138,7 @@ def plan_reuse(prepared: Prepared, folder: Path) -> ReusePlan:
         ]
         decisions += decide_group(group) if prepared.grouped else group
     return ReusePlan(
-        RunOrigin("reuse", folder.resolve().name, str(folder.resolve())),
+        SourceRun("reuse", folder.resolve().name, str(folder.resolve())),
         plays,
         tasks,
         decisions,

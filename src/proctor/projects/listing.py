@@ -13,7 +13,7 @@ from proctor.projects.venvs import cache_folder, find_venv, is_inside, require_p
 from proctor.workflow.foreign import dialect_of_rollout
 
 
-class RolloutEntry(msgspec.Struct, frozen=True, kw_only=True):
+class RolloutListing(msgspec.Struct, frozen=True, kw_only=True):
     """One rollout."""
 
     name: str
@@ -24,7 +24,7 @@ class RolloutEntry(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-def describe_rollouts(project: Project) -> list[RolloutEntry]:
+def describe_rollouts(project: Project) -> list[RolloutListing]:
     users = find_users(project)
     entries = []
     for folder in project.list_rollouts():
@@ -39,7 +39,7 @@ def describe_rollouts(project: Project) -> list[RolloutEntry]:
         except ConfigError as error:
             problem = str(error)
         entries.append(
-            RolloutEntry(
+            RolloutListing(
                 name=folder.name,
                 folder=str(folder),
                 packages=packages,

@@ -55,7 +55,7 @@ RUN_FIELDS = {
 """Columns of the table `runs`."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class QueryAnswer(msgspec.Struct, frozen=True):
     """What a query found: the names of its columns, and its rows as they are fetched."""
 
     columns: list[str]
@@ -70,7 +70,7 @@ def is_export(path: Path) -> bool:
 
 
 @contextmanager
-def open_answer(sql: str, folders: Sequence[Path], exports: Sequence[Path] = ()) -> Iterator[Answer]:
+def open_answer(sql: str, folders: Sequence[Path], exports: Sequence[Path] = ()) -> Iterator[QueryAnswer]:
     """Run one query over the runs in these folders and over exported files."""
     duckdb, arrow = import_duckdb()
     with tempfile.TemporaryDirectory(prefix="proctor-query-") as scratch:
@@ -85,7 +85,7 @@ def open_answer(sql: str, folders: Sequence[Path], exports: Sequence[Path] = ())
             faults = fill_tables(connection, folders, exports, arrow)
             connection.execute(sql)
             columns = [column[0] for column in connection.description or ()]
-            yield Answer(columns, fetch_rows(connection), faults)
+            yield QueryAnswer(columns, fetch_rows(connection), faults)
         except duckdb.Error as error:
             raise ConfigError(f"The query failed: {shorten_error(error)}") from error
         finally:

@@ -13,7 +13,7 @@ from proctor.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from proctor.cli.commands.run_sides import MatchedSides
-    from proctor.cli.views.compared_runs import ComparedRuns
+    from proctor.cli.views.compared_runs import RunComparisons
     from proctor.comparison.measure import ComparisonOptions
     from proctor.comparison.scores import RunScores
 
@@ -108,12 +108,12 @@ def check_options(margin: float | None, level: float, as_json: bool, markdown: b
 
 def compare_words(
     baseline: str, candidates: Sequence[str], options: ComparisonOptions, dirs: Sequence[str] = ()
-) -> ComparedRuns:
+) -> RunComparisons:
     """Read the runs that the words name and compare them, with p-values adjusted for each other."""
     import gc
 
     from proctor.cli.commands.run_sides import match_sides, read_side
-    from proctor.cli.views.compared_runs import ComparedPair, ComparedRuns
+    from proctor.cli.views.compared_runs import ComparedPair, RunComparisons
     from proctor.comparison.compare import compare_all
 
     pairs: list[MatchedSides] = []
@@ -135,7 +135,7 @@ def compare_words(
     finally:
         gc.enable()
     found = [ComparedPair(each, pair.words) for each, pair in zip(comparisons, pairs, strict=True)]
-    return ComparedRuns(found, list(dict.fromkeys(only_baseline)), list(dict.fromkeys(only_candidate)))
+    return RunComparisons(found, list(dict.fromkeys(only_baseline)), list(dict.fromkeys(only_candidate)))
 
 
 def check_metrics(

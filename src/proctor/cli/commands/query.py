@@ -19,7 +19,7 @@ from proctor.cli.views.escape import echo
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
-    from proctor.store.query import Answer
+    from proctor.store.query import QueryAnswer
 
 SHOWN_ROWS = 100
 
@@ -59,7 +59,7 @@ def query_command(
             report_faults(answer.faults, Path("the results"))
 
 
-def show_answer(answer: Answer, as_csv: bool, as_json: bool, most: int) -> None:
+def show_answer(answer: QueryAnswer, as_csv: bool, as_json: bool, most: int) -> None:
     from proctor.cli.views.page import TableColumn, print_table
     from proctor.cli.views.stdout import write_stdout
 
@@ -100,7 +100,7 @@ def format_value(value: Any) -> str:
     return str(value)
 
 
-def encode_csv(answer: Answer) -> Iterator[bytes]:
+def encode_csv(answer: QueryAnswer) -> Iterator[bytes]:
     def line(values: Iterable[Any]) -> bytes:
         text = io.StringIO(newline="")
         csv.writer(text, lineterminator="\n").writerow(values)
@@ -110,7 +110,7 @@ def encode_csv(answer: Answer) -> Iterator[bytes]:
     yield from (line(row) for row in answer.rows)
 
 
-def encode_objects(answer: Answer) -> Iterator[bytes]:
+def encode_objects(answer: QueryAnswer) -> Iterator[bytes]:
     """One JSON array, an object on each line, written as rows are fetched."""
     from proctor.cli.views.stdout import encode_json
 

@@ -14,7 +14,7 @@ from proctor.cli.views.stdout import print_json
 from proctor.errors import ConfigError
 from proctor.projects.code_version import run_git
 from proctor.projects.layout import find_project
-from proctor.projects.listing import RolloutEntry, describe_rollouts
+from proctor.projects.listing import RolloutListing, describe_rollouts
 from proctor.projects.scaffold import plan_files, write_files
 
 
@@ -65,7 +65,7 @@ def list_command(as_json: bool) -> None:
     print_table(columns, rows, nothing="No rollouts; create one with: proctor rollout init my-rollout.")
 
 
-def format_entry(entry: RolloutEntry) -> tuple[str, str, str, str]:
+def format_entry(entry: RolloutListing) -> tuple[str, str, str, str]:
     state = {True: "installed", False: "not installed yet"}[entry.is_installed] if entry.packages else "-"
     count = f"{len(entry.packages)} {state}" if entry.packages else "-"
     return entry.name, count, ", ".join(entry.recipes) or "-", entry.problem

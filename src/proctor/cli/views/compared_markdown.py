@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from proctor.cli.views.compared_runs import (
     ComparedPair,
-    ComparedRuns,
+    RunComparisons,
     format_interval,
     format_optional,
     format_p,
@@ -22,7 +22,7 @@ LISTED_TASKS = 10
 HEADS = ("", "baseline", "candidate", "difference", "interval", "p", "won/tied/lost", "could see", "verdict")
 
 
-def comparison_markdown(compared: ComparedRuns) -> str:
+def comparison_markdown(compared: RunComparisons) -> str:
     parts = ["\n".join(pair_markdown(pair)) for pair in compared.pairs]
     for side, names in (("baseline", compared.only_baseline), ("candidate", compared.only_candidate)):
         if names:

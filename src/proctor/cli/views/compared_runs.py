@@ -53,7 +53,7 @@ class ComparedPair(msgspec.Struct, frozen=True):
         return f"proctor trace diff {self.trace(task.baseline_rollout)} {self.trace(task.candidate_rollout)}"
 
 
-class ComparedRuns(msgspec.Struct, frozen=True):
+class RunComparisons(msgspec.Struct, frozen=True):
     """All comparisons of one command, and what only one side has."""
 
     pairs: Sequence[ComparedPair]
@@ -61,7 +61,7 @@ class ComparedRuns(msgspec.Struct, frozen=True):
     only_candidate: Sequence[str]
 
 
-def compared_document(compared: ComparedRuns) -> dict[str, Any]:
+def compared_document(compared: RunComparisons) -> dict[str, Any]:
     """For `--json`: the comparisons as they are."""
     return {
         "comparisons": [pair.comparison for pair in compared.pairs],
@@ -70,7 +70,7 @@ def compared_document(compared: ComparedRuns) -> dict[str, Any]:
     }
 
 
-def comparison_lines(compared: ComparedRuns, most: int, width: int | None) -> Iterator[StyledLine]:
+def comparison_lines(compared: RunComparisons, most: int, width: int | None) -> Iterator[StyledLine]:
     """Every comparison in full, after a table of verdicts where there are several."""
     if len(compared.pairs) > 1:
         yield from verdict_table(compared.pairs, width)

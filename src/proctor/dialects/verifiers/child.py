@@ -37,7 +37,7 @@ scoring_errors: contextvars.ContextVar[list[tuple[int | None, Exception, str]]] 
 )
 
 
-def load(params: dict[str, Any], host: Any) -> ServedEnvironment:
+def load(params: dict[str, Any], host: Any) -> PlayedEnvironment:
     """Import the environment's module and make the environment, as verifiers does it."""
     module_name, folder, file = params["module"], params.get("folder"), params.get("file")
     if folder is not None:
@@ -47,7 +47,7 @@ def load(params: dict[str, Any], host: Any) -> ServedEnvironment:
         raise AttributeError(f"{getattr(module, '__file__', module_name)} has no load_environment()")
     env = module.load_environment(**coerce_arguments(module.load_environment, params["arguments"]))
     env.env_id = getattr(env, "env_id", "") or params["env_id"]
-    served = ServedEnvironment(env, host, wants_endpoint=params["wants_endpoint"])
+    served = PlayedEnvironment(env, host, wants_endpoint=params["wants_endpoint"])
     if params.get("settings"):
         served.configure(params["settings"])
     if params.get("concurrency"):
@@ -75,7 +75,7 @@ def coerce_arguments(loader: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     return coerced
 
 
-class ServedEnvironment:
+class PlayedEnvironment:
     """One environment, and the states of its rollouts until they are forgotten."""
 
     def __init__(self, env: Any, host: Any, *, wants_endpoint: bool) -> None:

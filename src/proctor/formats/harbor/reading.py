@@ -53,7 +53,7 @@ OUTCOMES: Sequence[tuple[str, Outcome]] = (
 """How the name of an exception begins, and what it means for the rollout; others are the environment's."""
 
 
-class Trial(msgspec.Struct, frozen=True):
+class HarborTrial(msgspec.Struct, frozen=True):
     """One trial's folder and its result."""
 
     folder: Path
@@ -87,10 +87,10 @@ def is_trial(document: Mapping[str, Any]) -> bool:
 def read(path: Path, reward: str | None) -> Iterable[ForeignRun]:
     document = read_below(path, RESULT)
     if is_trial(document):
-        yield build_run(path, {}, [Trial(path, document)], [], reward, 1)
+        yield build_run(path, {}, [HarborTrial(path, document)], [], reward, 1)
         return
     trials, problems = list_trials(path)
-    groups: dict[tuple[str, str, str], list[Trial]] = {}
+    groups: dict[tuple[str, str, str], list[HarborTrial]] = {}
     for trial in sorted(trials, key=lambda each: (each.started_at, each.folder.name)):
         groups.setdefault(trial.evaluation, []).append(trial)
     if not groups:
@@ -99,7 +99,7 @@ def read(path: Path, reward: str | None) -> Iterable[ForeignRun]:
         yield build_run(path, document, group, problems if number == 0 else [], reward, len(groups))
 
 
-def list_trials(folder: Path) -> tuple[list[Trial], list[LeftOut]]:
+def list_trials(folder: Path) -> tuple[list[HarborTrial], list[LeftOut]]:
     trials, problems = [], []
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or not path.is_dir() or not (path / RESULT).exists():
@@ -110,14 +110,14 @@ def list_trials(folder: Path) -> tuple[list[Trial], list[LeftOut]]:
             problems.append(LeftOut(path.name, str(error)))
             continue
         if is_trial(document):
-            trials.append(Trial(path, document))
+            trials.append(HarborTrial(path, document))
     return trials, problems
 
 
 def build_run(
     path: Path,
     job: Mapping[str, Any],
-    trials: Sequence[Trial],
+    trials: Sequence[HarborTrial],
     problems: Sequence[LeftOut],
     reward: str | None,
     groups: int,
@@ -161,7 +161,7 @@ def format_model(info: Mapping[str, Any]) -> str:
 # One trial
 
 
-def convert_trial(trial: Trial, numbers: RolloutNumbers, reward_name: str | None) -> Row:
+def convert_trial(trial: HarborTrial, numbers: RolloutNumbers, reward_name: str | None) -> Row:
     result = trial.result
     task = get_text(result, "task_name")
     rewards = keep_scores(get_object(result, "verifier_result", "rewards"))

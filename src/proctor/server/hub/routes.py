@@ -193,7 +193,7 @@ async def list_tasks(
     limit: FromQuery[int] = 100,
     cursor: FromQuery[str | None] = None,
 ) -> Page[TaskInfo]:
-    wanted = tasks.TaskQuery(slug=slug, limit=limit, cursor=cursor)
+    wanted = tasks.TaskListing(slug=slug, limit=limit, cursor=cursor)
 
     def work(connection: Connection) -> Page[TaskInfo]:
         _, row = records.resolve_version(connection, caller, f"{owner}/{name}@{version}")

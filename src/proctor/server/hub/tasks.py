@@ -17,7 +17,7 @@ from proctor.server.problems import ConflictError, NotFoundError
 _decode = msgspec.json.Decoder(TaskInfo).decode
 
 
-class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
+class TaskListing(msgspec.Struct, frozen=True, kw_only=True):
     """Which tasks of a version to list."""
 
     slug: str | None = None
@@ -48,7 +48,7 @@ def copy_tasks(connection: Connection, version_id: str, copy_id: str) -> None:
         connection.execute(insert(version_tasks), [{**row._mapping, "version_id": copy_id} for row in found])
 
 
-def list_tasks(connection: Connection, version: Row[Any], wanted: TaskQuery) -> Page[TaskInfo]:
+def list_tasks(connection: Connection, version: Row[Any], wanted: TaskListing) -> Page[TaskInfo]:
     """The tasks of a version, in the order of the environment."""
     limit = check_limit(wanted.limit)
     place = decode_cursor(wanted.cursor, int)

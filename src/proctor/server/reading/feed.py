@@ -49,7 +49,7 @@ SCORE_SECONDS = 0.5
 """How long to compute scores for one look; then runs are announced with the last known one."""
 
 
-class Follower:
+class FeedFollower:
     """One open feed."""
 
     def __init__(self, caller: Caller) -> None:
@@ -80,7 +80,7 @@ class RunFeed:
         self._service = service
         self._watch = watch
         self._opened = opened
-        self._followers: set[Follower] = set()
+        self._followers: set[FeedFollower] = set()
         self._looking: asyncio.Task[None] | None = None
         self._has_looked = asyncio.Event()
         self._wanted = asyncio.Event()
@@ -113,7 +113,7 @@ class RunFeed:
     async def follow(self, caller: Caller) -> AsyncIterator[FeedEvent | None]:
         """What changes from now on, which is the first None; others come while nothing does. Ends when the
         caller may no longer read runs."""
-        follower = Follower(caller)
+        follower = FeedFollower(caller)
 
         async def check(now: Caller) -> None:
             now.need("runs:read")

@@ -9,7 +9,7 @@ from litestar.params import FromPath, FromQuery, JSONBody
 from sqlalchemy import Connection
 
 from proctor.api.common import Page
-from proctor.api.sandboxes import NewSession, ServedSession
+from proctor.api.sandboxes import NewServedSession, ServedSession
 from proctor.server.paging import build_page, check_limit, decode_cursor
 from proctor.server.problems import ApiError
 from proctor.server.requests import (
@@ -25,7 +25,10 @@ from proctor.server.sandboxes.routes import watching
 
 @post("/", summary="Serve an environment for one rollout")
 async def add_session(
-    request: HttpRequest, data: JSONBody[NewSession], caller: CallerDependency, platform: PlatformDependency
+    request: HttpRequest,
+    data: JSONBody[NewServedSession],
+    caller: CallerDependency,
+    platform: PlatformDependency,
 ) -> ServedSession:
     caller.need("runs:write")
     sessions = platform.sessions

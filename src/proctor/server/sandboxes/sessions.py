@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import msgspec
 from sqlalchemy import Connection, Row
 
-from proctor.api.sandboxes import NewSession, ServedSession
+from proctor.api.sandboxes import NewServedSession, ServedSession
 from proctor.runtimes.serving import PORT, TOKEN_VARIABLE, fresh_token
 from proctor.server.people.tokens import Caller
 from proctor.server.sandboxes import records
@@ -50,7 +50,7 @@ class Sessions:
     def find(self, connection: Connection, caller: Caller, slug: str) -> PublishedVersion:
         return self.library.find(connection, caller, slug)
 
-    def add(self, connection: Connection, caller: Caller, new: NewSession) -> ServedSession:
+    def add(self, connection: Connection, caller: Caller, new: NewServedSession) -> ServedSession:
         published, limits = self.find(connection, caller, new.environment), self._sandboxes.limits
         row = records.add_record(
             connection,
