@@ -317,7 +317,7 @@ def test_a_feed_ends_at_once_when_its_token_is_revoked(served_on_both: Served, a
 
 
 def test_who_does_not_keep_up_is_told_to_ask_again() -> None:
-    follower = feed_module.Follower(caller=None)  # type: ignore[arg-type]
+    follower = feed_module.FeedFollower(caller=None)  # type: ignore[arg-type]
     for number in range(feed_module.MOST_WAITING + 1):
         follower.send(FeedEvent(kind="run_deleted", at=float(number), run_id="x"))
     assert follower.queue.qsize() == 1
