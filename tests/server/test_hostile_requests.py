@@ -88,7 +88,13 @@ def report(run: Played, *rows: bytes, **more: Any) -> Answer:
 
 # Every route, for everybody who has no business there
 
-OPEN = {"/api/v1/health", "/api/v1/environments", "/api/v1/datasets", "/api/v1/schema/openapi.json"}
+OPEN = {
+    "/api/v1/health",
+    "/api/v1/session",
+    "/api/v1/environments",
+    "/api/v1/datasets",
+    "/api/v1/schema/openapi.json",
+}
 """For anybody."""
 OF_RUNS = {
     "/api/v1/runner/results.jsonl",
