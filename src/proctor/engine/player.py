@@ -13,8 +13,9 @@ from typing import Any, cast
 import msgspec
 
 from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Traits
-from proctor.engine.attempt import RolloutAttempt, build_rollout, outcome_of
+from proctor.engine.attempt import RolloutAttempt, build_rollout
 from proctor.engine.limits import CombinedLimiter, Limiter, ResizableSemaphore, backoff_seconds
+from proctor.engine.outcome import outcome_of
 from proctor.engine.plan import Slot, Unit
 from proctor.engine.scoring import (
     DeferredScorer,

@@ -13,9 +13,9 @@ from proctor.contracts import EnvironmentProtocol, Listener
 from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.evaluation.evaluate import close_quietly, run
 from proctor.evaluation.execute import Result
-from proctor.evaluation.moves import ScoreMoves, find_moves
 from proctor.evaluation.recorded_settings import prepare_rescoring, read_recorded_settings
 from proctor.evaluation.reuse import plan_rescore
+from proctor.evaluation.score_moves import ScoreMoves, find_moves
 from proctor.store.index import find_run, search_folders
 
 

@@ -91,7 +91,7 @@ def list_command(
         echo(f"No matching runs{where}; start one with proctor eval submit or eval run --hosted.", err=True)
     else:
         from proctor.cli.views import page
-        from proctor.cli.views.hosted_runs import run_lines
+        from proctor.cli.views.run_list import run_lines
 
         page.print_lines(run_lines(found, more, page.page_width()))
 

@@ -97,7 +97,7 @@ def list_runs(dirs: tuple[str, ...], most: int | None, as_json: bool, *, ask_ser
         width = page.page_width()
         lines = list(jobs_view.run_lines(runs, len(folders), width)) if runs else []
         if hosted:
-            from proctor.cli.views.hosted_runs import server_lines
+            from proctor.cli.views.run_list import server_lines
 
             lines += [*([styled_line()] if lines else []), *server_lines(hosted, more, width)]
         page.print_lines(lines)

@@ -69,9 +69,9 @@ def rescore_command(
     from proctor.cli.views.reuse import moves_document, show_moves
     from proctor.client.contexts import adopt_context
     from proctor.endpoints.endpoint import SharedEndpoint
-    from proctor.evaluation.moves import find_moves
     from proctor.evaluation.recorded_settings import prepare_rescoring, read_recorded_settings
     from proctor.evaluation.reuse import plan_rescore
+    from proctor.evaluation.score_moves import find_moves
     from proctor.store.index import find_run, search_folders
 
     configure_logging(False)

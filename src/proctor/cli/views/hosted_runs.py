@@ -1,4 +1,4 @@
-"""Runs on a server, as text: one line, one page, or the report that local runs have.
+"""A run on a server, as text: one line, one page, or the report that local runs have.
 
 Everything from outside is shown as plain text. Knows how things look, and nothing of where they come from.
 """
@@ -24,8 +24,8 @@ from proctor.cli.views.formatting import (
     format_quantity,
     format_short_number,
 )
-from proctor.cli.views.jobs import EMPTY_CELL, format_recency
-from proctor.cli.views.lines import BAD, DIM, STRONG, WARN, Part, StyledLine, styled_line
+from proctor.cli.views.jobs import EMPTY_CELL
+from proctor.cli.views.lines import BAD, DIM, STRONG, Part, StyledLine, styled_line
 from proctor.cli.views.page import TableColumn, cell, layout_paragraph, layout_table
 from proctor.cli.views.printing import open_console, print_section
 from proctor.cli.views.report import (
@@ -36,76 +36,12 @@ from proctor.cli.views.report import (
     rollout_rows,
     score_rows,
 )
+from proctor.cli.views.run_list import format_environment
 from proctor.evaluation.execute import Result
 from proctor.report import Summary
 from proctor.run import ENDED, Run
 from proctor.store.export import ExportRow, format_conversation
 from proctor.task import TaskId
-
-STATUS_STYLES = {"failed": BAD, "timed_out": WARN, "stopped": WARN, "stopping": WARN, "pending": DIM}
-
-
-def format_environment(run: RunInfo) -> str:
-    return f"{run.environment}@{run.version}" if run.version else run.environment
-
-
-# Lists
-
-
-def run_lines(runs: Sequence[RunInfo], more: bool, width: int | None) -> Iterator[StyledLine]:
-    columns = [
-        TableColumn("id"),
-        TableColumn("name", may_shrink=True),
-        TableColumn("environment", may_shrink=True),
-        TableColumn("model", may_shrink=True),
-        TableColumn("agent"),
-        TableColumn("owner"),
-        TableColumn("status"),
-        TableColumn("kind"),
-        TableColumn("runtime"),
-        TableColumn("done", right=True),
-        TableColumn("score", right=True),
-        TableColumn("cost", right=True),
-        TableColumn("started"),
-    ]
-    says_nothing = {
-        *(() if any(run.name for run in runs) else ("name",)),
-        *(() if any(run.kind != "hosted" for run in runs) else ("kind",)),
-        *(() if any(run.agent for run in runs) else ("agent",)),
-        *(() if any(run.runtime not in ("", "hosted") for run in runs) else ("runtime",)),
-    }
-    shown = [number for number, column in enumerate(columns) if column.name not in says_nothing]
-    rows = ([run_cells(run)[number] for number in shown] for run in runs)
-    yield from layout_table([columns[number] for number in shown], rows, width)
-    if more:
-        yield styled_line(("… and older ones; -n -1 shows all.", DIM))
-
-
-def server_lines(runs: Sequence[RunInfo], more: bool, width: int | None) -> Iterator[StyledLine]:
-    """The runs on a server, under a heading that tells them from those that are here."""
-    yield styled_line(("On the server", STRONG))
-    yield from run_lines(runs, more, width)
-
-
-def run_cells(run: RunInfo) -> list[Part]:
-    progress = run.progress
-    planned = "?" if progress.planned is None else f"{progress.planned:,}"
-    return [
-        cell(run.id, STRONG),
-        cell(run.name) if run.name else EMPTY_CELL,
-        cell(format_environment(run)),
-        cell(run.model),
-        cell(run.agent) if run.agent else EMPTY_CELL,
-        cell(f"{run.owner} for {run.team}" if run.team else run.owner),
-        cell(run.status, STATUS_STYLES.get(run.status, "")),
-        cell(run.kind),
-        cell(run.runtime) if run.runtime else EMPTY_CELL,
-        cell(f"{progress.settled:,}/{planned}"),
-        EMPTY_CELL if progress.mean_reward is None else (format_short_number(progress.mean_reward), STRONG),
-        EMPTY_CELL if run.cost_usd is None else cell(format_dollars(run.cost_usd)),
-        cell(format_recency(run.started_at or run.created_at)),
-    ]
-
 
 # One run
 

@@ -12,8 +12,8 @@ from proctor.cli.views.formatting import format_number, format_quantity
 from proctor.cli.views.lines import BAD, DIM, DONE, Part, StyledLine, styled_line
 from proctor.cli.views.page import TableColumn, cell, layout_table
 from proctor.evaluation.evaluate import Result
-from proctor.evaluation.moves import ScoreMoves, TaskMove
 from proctor.evaluation.reuse import Decision, ReusePlan
+from proctor.evaluation.score_moves import ScoreMoves, TaskMove
 from proctor.task import TaskId
 
 WORDS = {"reuse": "reuse", "rescore": "re-score", "rerun": "re-run"}
