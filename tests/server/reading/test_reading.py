@@ -172,7 +172,7 @@ def test_runs_that_were_started_together_are_a_sweep_with_an_axis_per_setting(
     served_on_both.platform.database.write_now(make)
 
     (suite,) = ada.get("/suites")
-    assert suite["axes"] == {"model": ["small", "large"], "temperature": ["0.0", "0.7"]}
+    assert suite["axes"] == {"model": ["large", "small"], "temperature": ["0.0", "0.7"]}
     assert ada.get("/suites/suite-1") == suite
     assert ada.get("/runs?suite=suite-1")["total"] == 4
     assert served_on_both.root.get("/suites/suite-1")["id"] == "suite-1"
