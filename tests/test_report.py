@@ -236,6 +236,11 @@ def test_judges_cost_too_and_those_without_a_price_are_named() -> None:
     assert summed(lines, model="m", prices={"judge": Price(0.0, 3.0)}).cost_usd is None
 
 
+def test_a_run_that_never_came_to_a_rollout_misses_no_price() -> None:
+    assert summed([], model="m").unpriced_models == ()
+    assert summed([line(0, 0, 1.0, token_usage=Usage(1))], model="m").unpriced_models == ("m",)
+
+
 def test_the_order_in_which_rollouts_finish_changes_nothing() -> None:
     keys = [(task, number) for task in range(30) for number in (0, 1)]
     lines = [line(task, number, float((task * 7 + number) % 3 == 0)) for task, number in keys]

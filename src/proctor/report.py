@@ -494,7 +494,7 @@ class Tally:
         used = {model: self.usage, **self.other_usage}
         if model in self.other_usage:
             used[model] = self.usage + self.other_usage[model]
-        unpriced = tuple(name for name in used if name not in prices)
+        unpriced = tuple(name for name in used if name not in prices) if self.finished else ()
         priced = [prices[name].of(usage) for name, usage in used.items() if name in prices]
         return (math.fsum(priced) if model in prices else None), unpriced
 

@@ -358,6 +358,16 @@ def test_a_dry_run_calls_nobody_and_keeps_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_dry_run_without_a_model_says_which_one_would_answer_and_why(say: Callable[..., Said]) -> None:
+    said = say("eval", "echo", "--dry-run")
+
+    assert said.code == 0
+    assert "echo · local   dry run: no model is called" in said.stdout
+    assert said.stderr.startswith(
+        "Model local: no model was named and no API key is set, so the small embedded"
+    )
+
+
 def test_a_dry_run_as_json_tells_settings_endpoint_environment_and_size(say: Callable[..., Said]) -> None:
     words = ("eval", "echo", "-m", "scripted", "-a", '{"lazy": true}', "-n", "-1", "--dry-run", "--json")
 

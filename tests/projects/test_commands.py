@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import runpy
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from proctor import GraderContext
 from proctor.config.experiment import read_recipe
 from proctor.datasets.dataset import validate
+from proctor.workflow.authoring import RolloutSample
 from tests.conftest import Ran
 from tests.projects.conftest import MadeProject
 
@@ -30,6 +36,31 @@ def test_a_new_rollout_comes_with_a_recipe_and_a_dataset(say: Say, tmp_path: Pat
     assert validate(tmp_path / "data/sums.jsonl").is_valid
     compile((tmp_path / "rollouts/sums/main.py").read_text(), "main.py", "exec")
     assert (tmp_path / ".gitignore").read_text().startswith("outputs/")
+
+
+def test_the_grader_of_a_new_rollout_rejects_a_number_that_only_contains_the_right_one(
+    say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say("rollout", "init", "sums")
+    monkeypatch.setitem(sys.modules, "openai", SimpleNamespace(AsyncOpenAI=None))
+    check = runpy.run_path(str(tmp_path / "rollouts/sums/main.py"))["Check"]
+
+    rewards = []
+    for answer in ("7 + 49 = 56", "156", "I do not know"):
+        sample = RolloutSample(messages=[{"role": "assistant", "content": answer}])
+        ctx: GraderContext[None] = GraderContext(
+            label="56",
+            sample=sample,
+            prompt=[],
+            metadata={},
+            config=None,
+            artifacts_dir=tmp_path,
+            project_path=tmp_path,
+        )
+        asyncio.run(check().grade(ctx))
+        rewards.append(ctx.reward)
+
+    assert rewards == [1.0, 0.0, 0.0]
 
 
 def test_an_existing_rollout_is_overwritten_only_by_force(say: Say, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import io
 import os
 import socket
+import subprocess
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,14 @@ def test_what_is_not_pushed_is_refused_by_name(tmp_path: Path) -> None:
     assert unpushed[:12] in str(refused(checkout, commit=unpushed))
     assert "no branch 'feature'" in str(refused(checkout, branch="feature"))
     assert "did you mean 'math'" in str(refused(checkout, rollout="maths"))
+
+
+def test_a_default_branch_without_a_commit_is_refused_though_another_branch_has_one(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path)
+    subprocess.run(("git", "-C", checkout.remote, "symbolic-ref", "HEAD", "refs/heads/trunk"), check=True)
+
+    assert "has no commit on its default branch; push one" in str(refused(checkout))
+    assert fetch(checkout, branch="main").commit.branch == "main"
 
 
 def test_links_and_submodules_in_a_rollout_are_refused_and_elsewhere_ignored(tmp_path: Path) -> None:

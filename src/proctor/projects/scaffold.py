@@ -17,7 +17,7 @@ MAIN = '''\
 
 from openai import AsyncOpenAI
 
-from proctor import AgentWorkflow, AgentWorkflowContext, Grader, GraderContext
+from proctor import AgentWorkflow, AgentWorkflowContext, Grader, GraderContext, numeric
 
 
 class Workflow(AgentWorkflow):
@@ -33,7 +33,7 @@ class Check(Grader):
     """Rates what the workflow returned against the row's ground_truth."""
 
     async def grade(self, ctx: GraderContext) -> None:
-        ctx.set_reward(1.0 if ctx.label in ctx.sample.text else 0.0)
+        ctx.set_reward(numeric(ctx.sample.text, ctx.label).value)
 '''
 PYPROJECT = """\
 [project]

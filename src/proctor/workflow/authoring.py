@@ -7,7 +7,7 @@
 
     class Check(Grader):
         async def grade(self, ctx):
-            ctx.set_reward(1.0 if ctx.label in ctx.sample.text else 0.0)
+            ctx.set_reward(1.0 if ctx.sample.text.strip() == ctx.label else 0.0)
 
 Both may be plain functions instead of coroutines. Knows nothing of engines, files or models.
 """

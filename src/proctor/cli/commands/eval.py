@@ -144,6 +144,9 @@ def run_command(**values: Any) -> None:
 
 def run_requests(asked: Sequence[EvaluationRequest], shown: Presentation) -> None:
     """Run prepared evaluations, show their results and exit; or only show what would be played."""
+    for why in dict.fromkeys(explain_endpoint(each) for each in asked):
+        if why:
+            echo(why, err=True)
     if shown.dry_run:
         from proctor.cli.views.dry_run import show_dry_runs
 
@@ -151,9 +154,6 @@ def run_requests(asked: Sequence[EvaluationRequest], shown: Presentation) -> Non
         return
     from proctor.cli.live.watching import run_with_display
 
-    for why in dict.fromkeys(explain_endpoint(each) for each in asked):
-        if why:
-            echo(why, err=True)
     with redirect_stdout(sys.stderr):
         ended, interrupted = run_with_display(asked, shown)
     show_results(ended, shown)

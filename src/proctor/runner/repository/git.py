@@ -305,5 +305,5 @@ def explain_failure(said: str, request: FetchRequest) -> RepositoryError:
             code, f"{request.url} refuses access ({detail}); give the source a valid token or key."
         )
     if code == "bad_repository":
-        return RepositoryError(code, f"{request.url} has no commit yet; push one.")
+        return RepositoryError(code, f"{request.url} has no commit on its default branch; push one.")
     return RepositoryError(code, f"{request.url} cannot be fetched: {detail}.")
