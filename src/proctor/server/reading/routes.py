@@ -24,6 +24,7 @@ from proctor.server.platform import Platform
 from proctor.server.problems import ApiError
 from proctor.server.request_fields import with_query
 from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency
+from proctor.server.runs.sharing import as_reader
 from proctor.server.runs.streams import counted_stream, still_reads
 
 LINK = "link"
@@ -40,13 +41,12 @@ def build_handler(route: ReadingRoute) -> HTTPRouteHandler:
         request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
     ) -> Response[bytes] | Stream:
         link = find_link(request) if takes_link else ""
-        if not link:
-            caller.need("runs:read")
+        reader = as_reader(caller, link)
         asked = ReadRequest(
             {name: str(value) for name, value in request.path_params.items()},
             None if route.query is None else decode_query(list_pairs(request, takes_link), route.query),
         )
-        answer = await route.handler(platform.reading.library(caller, link), asked)
+        answer = await route.handler(platform.reading.library(reader, link), asked)
         if not isinstance(answer, Download):
             return Response(_encode(answer), media_type=JSON)
         if isinstance(answer.body, bytes):

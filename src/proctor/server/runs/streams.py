@@ -15,9 +15,8 @@ def still_reads(platform: Platform, run_id: str, link: str = "", *, with_log: bo
     """Raises for who may no longer read a run."""
 
     async def check(now: Caller) -> None:
-        if not link:
-            now.need("runs:read")
-        await platform.database.read(sharing.need_readable_run, now, run_id, link, with_log=with_log)
+        reader = sharing.as_reader(now, link)
+        await platform.database.read(sharing.need_readable_run, reader, run_id, link, with_log=with_log)
 
     return check
 
