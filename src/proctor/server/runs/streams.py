@@ -21,11 +21,16 @@ def still_reads(platform: Platform, run_id: str, link: str = "", *, with_log: bo
     return check
 
 
+def name_reader(caller: Caller) -> str:
+    """Whose limits a request counts towards."""
+    return caller.run_id or caller.user or "anonymous"
+
+
 def counted_stream(
     platform: Platform, caller: Caller, pieces: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
     """A stream that counts towards its reader's limit, and is refused beyond it."""
-    reader = caller.run_id or caller.user or "anonymous"
+    reader = name_reader(caller)
     platform.streams.check(reader)
 
     async def counted() -> AsyncGenerator[bytes, None]:
