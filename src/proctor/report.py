@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +42,10 @@ SAMPLE_LENGTH = 300
 HISTOGRAM_PARTS = 20
 MOST_MEMBERS = 200
 """Environments that a report tells apart: a file may claim any number."""
+MOST_NAMES = 500
+"""Metrics, models, stop conditions and kinds of errors that a report tells apart, for the same reason."""
+OTHERS = "others"
+"""What is counted under no name of its own."""
 LONGEST_SECONDS = 1e9
 MOST_TOKENS = 10**15
 """Of one rollout: whatever a provider or a file claims beyond, totals can still be written as JSON."""
@@ -305,16 +309,18 @@ class Tally:
             line = unscored(line, problem)
         reward, outcome = line.reward, line.outcome
         self.outcomes[outcome] += 1
-        self.stop_conditions[line.stop_condition or "none"] += 1
+        self.stop_conditions[told_apart(self.stop_conditions, line.stop_condition or "none")] += 1
         self._spend(line.token_usage)
         if line.earlier_attempts:
             for attempt in line.earlier_attempts:
                 self._spend(attempt.usage)
         if line.other_usage:
-            for model, usage in line.other_usage.items():
+            for name, usage in line.other_usage.items():
+                model = told_apart(self.other_usage, name)
                 self.other_usage[model] = self.other_usage.get(model, Usage()) + bounded(usage)
         if line.reused_replies:
-            for model, reused in line.reused_replies.items():
+            for name, reused in line.reused_replies.items():
+                model = told_apart(self.reused_replies, name)
                 reused = ReusedReplies(reused.calls, bounded(reused.usage))
                 self.reused_replies[model] = self.reused_replies.get(model, ReusedReplies()) + reused
         if line.attempts > 1:
@@ -339,6 +345,8 @@ class Tally:
         self._rewards.append(reward)
         for name, value in line.metrics.items():
             known = self._metrics.get(name)
+            if known is None and len(self._metrics) >= MOST_NAMES:
+                continue  # a mean of several metrics would mean nothing
             if known is None:
                 known = self._metrics[name] = (array("l"), array("d"))
             known[0].append(task)
@@ -460,10 +468,11 @@ class Tally:
         )
 
     def _groups(self, tasks: array[int], values: array[float]) -> list[list[float]]:
-        groups: list[list[float]] = [[] for _ in self._tasks]
+        """The values of each task that has any."""
+        groups: dict[int, list[float]] = {}
         for task, value in zip(tasks, values, strict=True):
-            groups[task].append(value)
-        return groups
+            groups.setdefault(task, []).append(value)
+        return [groups[task] for task in sorted(groups)]
 
     def _pass(self, groups: list[list[float]], most: int, measure: Any) -> dict[str, float]:
         if most < 2:
@@ -554,13 +563,21 @@ def bounded(usage: Usage) -> Usage:
     return Usage(*(max(0, min(count, MOST_TOKENS)) for count in astuple(usage)))
 
 
+def told_apart(known: Collection[str], name: str) -> str:
+    """The name that something is counted by."""
+    return name if name in known or len(known) < MOST_NAMES else OTHERS
+
+
 def count_error(errors: dict[tuple[str, str], ErrorGroup], line: RolloutLine, error: ErrorLine) -> None:
-    known = errors.get((line.outcome, error.error))
+    cause = (line.outcome, error.error)
+    if cause not in errors and len(errors) >= MOST_NAMES:
+        cause = (line.outcome, OTHERS)
+    known = errors.get(cause)
     if known is None:
         sample = error.message[:SAMPLE_LENGTH].encode("utf-8", "replace").decode()
         where = (line.example_id, line.rollout, error.phase, error.location)
-        known = ErrorGroup(line.outcome, error.error, 0, sample, *where)
-    errors[(line.outcome, error.error)] = msgspec.structs.replace(known, count=known.count + 1)
+        known = ErrorGroup(*cause, 0, sample, *where)
+    errors[cause] = msgspec.structs.replace(known, count=known.count + 1)
 
 
 def rank_errors(errors: Mapping[Any, ErrorGroup]) -> tuple[ErrorGroup, ...]:

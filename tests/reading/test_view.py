@@ -167,6 +167,7 @@ OWN = {"host": "127.0.0.1:8710"}
         ({**OWN, "origin": "https://evil.example"}, 403),
         ({**OWN, "origin": "http://127.0.0.1:9999"}, 403),
         ({**OWN, "origin": "null"}, 403),
+        ({**OWN, "origin": "http://["}, 403),
         ({**OWN, "sec-fetch-site": "cross-site"}, 403),
         ({**OWN, "sec-fetch-site": "same-site"}, 403),
     ],

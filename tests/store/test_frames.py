@@ -171,6 +171,23 @@ def test_a_damaged_run_hides_no_other(runs: Path, home: Path) -> None:
     assert "1 damaged run" in asked.err
 
 
+@pytest.mark.parametrize("name", ["*.csv", "[mn]ine.csv", "?ine.csv"])
+def test_an_export_is_one_file_whatever_its_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "mine.csv").write_text("reward,outcome\n1,scored\n")
+    (tmp_path / name).write_text("reward,outcome\n0,scored\n")
+    with open_answer("select reward from rollouts", [], [tmp_path / name]) as answer:
+        assert list(answer.rows) == [(0.0,)]
+
+
+def test_names_in_a_strangers_export_are_names_and_no_sql(tmp_path: Path) -> None:
+    word = 'a" INTEGER)) AS z, (SELECT content FROM read_text(\'secret\')) AS "told" --'
+    (tmp_path / "secret").write_text("told you")
+    (tmp_path / "x.jsonl").write_text(json.dumps({"reward": 1, "outcome": "scored", word: 2, "z": {word: 3}}))
+    with open_answer("select * from rollouts", [], [tmp_path / "x.jsonl"]) as answer:
+        assert answer.columns == ["reward", "outcome", word, "z"]
+        assert list(answer.rows) == [(1.0, "scored", 2, {word: 3})]
+
+
 def test_a_query_without_duckdb_names_the_extra(
     runs: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

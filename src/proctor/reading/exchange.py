@@ -55,3 +55,5 @@ class ReadingRoute(msgspec.Struct, frozen=True, kw_only=True):
     query: type[msgspec.Struct] | None = None
     media_type: str = JSON
     """A handler of another type returns a Download."""
+    writes_files: bool = False
+    """Whether an answer takes as much disk as its run until it was sent: few may be under way at once."""

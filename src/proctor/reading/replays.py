@@ -1,12 +1,12 @@
 """Rows decoded into replays, the last few of them kept: a long rollout is read in many windows.
 
-They are kept by their content, so that nobody sees a rollout whose row they could not read. Knows nothing of
-stores.
+They are kept by a hash of their content that nobody can forge, so that nobody sees a rollout whose row they
+could not read, or makes others see another. Knows nothing of stores.
 """
 
 from __future__ import annotations
 
-import zlib
+import hashlib
 from collections import OrderedDict
 from threading import Lock
 
@@ -20,6 +20,9 @@ from proctor.task import TaskId
 KEPT_BYTES = 32 * 2**20
 """Of the rows whose replays are kept."""
 
+ReplayName = tuple[bytes, TaskId, int, int]
+"""The hash of a row, the task and the number it was found to be of, and its size."""
+
 
 class UnreadableRowError(ApiError):
     status, code = 409, "unreadable_row"
@@ -29,12 +32,12 @@ class ReplayCache:
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._kept_bytes = kept_bytes
         self._size = 0
-        self._replays: OrderedDict[tuple[int, int], RolloutReplay] = OrderedDict()
+        self._replays: OrderedDict[ReplayName, RolloutReplay] = OrderedDict()
         self._lock = Lock()
 
     def decode(self, raw: bytes, task: TaskId, number: int) -> RolloutReplay:
         """The replay of a row, which an index found to be of this task and number."""
-        name = (zlib.crc32(raw), len(raw))
+        name = (hashlib.sha256(raw).digest(), task, number, len(raw))
         with self._lock:
             known = self._replays.get(name)
             if known is not None:
@@ -46,7 +49,7 @@ class ReplayCache:
                 self._replays[name] = replay
                 self._size += len(raw)
             while self._size > self._kept_bytes and len(self._replays) > 1:
-                (_, size), _ = self._replays.popitem(last=False)
+                (*_, size), _ = self._replays.popitem(last=False)
                 self._size -= size
         return replay
 

@@ -18,6 +18,7 @@ from typing import Any, get_args
 from proctor.api.rollout_list import RolloutEntry
 from proctor.contracts import PASS_THRESHOLD
 from proctor.reading.entries import KEY_DIGITS, EntryRecord, task_key
+from proctor.report import MOST_NAMES
 from proctor.rollout import Outcome, is_settled
 from proctor.task import TaskId
 
@@ -51,24 +52,29 @@ class Words:
 
 
 class MetricColumns:
-    """The metrics of all entries: their names once per set of names, their values in one array."""
+    """The metrics of all entries: their names once per set of names, their values in one array. Of more names
+    than a report tells apart, the first."""
 
     def __init__(self) -> None:
         self.shapes: list[tuple[str, ...]] = []
         self._numbers: dict[tuple[str, ...], int] = {}
+        self._names: dict[str, None] = {}
         self.shape = array("I")
         self.start = array("Q")
         self.values = array("d")
 
     def append(self, metrics: dict[str, float]) -> None:
-        names = tuple(metrics)
+        for name in metrics:
+            if len(self._names) < MOST_NAMES:
+                self._names[name] = None
+        names = tuple(name for name in metrics if name in self._names)
         number = self._numbers.get(names)
         if number is None:
             number = self._numbers[names] = len(self.shapes)
             self.shapes.append(names)
         self.shape.append(number)
         self.start.append(len(self.values))
-        self.values.extend(metrics.values())
+        self.values.extend(metrics[name] for name in names)
 
     def of(self, slot: int) -> dict[str, float]:
         names, start = self.shapes[self.shape[slot]], self.start[slot]
@@ -88,7 +94,7 @@ class MetricColumns:
 
     @property
     def names(self) -> list[str]:
-        return list(dict.fromkeys(name for names in self.shapes for name in names))
+        return list(self._names)
 
 
 class RolloutIndex:

@@ -10,6 +10,7 @@ import bisect
 import math
 from array import array
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -20,7 +21,10 @@ from proctor.reading.rollout_index import OUTCOMES, RolloutIndex
 
 KEPT_ORDERS = 8
 """Lists of slots that are kept until the next row arrives, for the next page of the same list."""
+KEPT_METRICS = 8
+"""Columns of metrics that are kept as long; which ones is up to whoever asks."""
 Column = Callable[[int], float]
+Kept = TypeVar("Kept")
 Place = tuple[int, int]
 """In task order: the rank of the task, the number of the rollout."""
 
@@ -50,13 +54,20 @@ def list_rollouts(index: RolloutIndex, query: RolloutQuery) -> RolloutPage:
 
 def find_slots(index: RolloutIndex, query: RolloutFilter) -> SortedSlots:
     """The slots that match, kept until the next row arrives."""
-    kept: dict[bytes, SortedSlots] = index.cached("orders", dict)
-    wanted = msgspec.json.encode([getattr(query, name) for name in RolloutFilter.__struct_fields__])
-    if wanted not in kept:
-        if len(kept) >= KEPT_ORDERS:
+    wanted = repr([getattr(query, name) for name in RolloutFilter.__struct_fields__])  # JSON has no infinity
+    return keep_some(
+        index, "orders", KEPT_ORDERS, wanted, lambda: sort_slots(index, filter_slots(index, query), query)
+    )
+
+
+def keep_some(index: RolloutIndex, group: str, most: int, name: str, build: Callable[[], Kept]) -> Kept:
+    """A value that holds until the next row arrives, one of so many: readers choose the names."""
+    kept: dict[str, Kept] = index.cached(group, dict)
+    if name not in kept:
+        if len(kept) >= most:
             kept.pop(next(iter(kept)))
-        kept[wanted] = sort_slots(index, filter_slots(index, query), query)
-    return kept[wanted]
+        kept[name] = build()
+    return kept[name]
 
 
 # Filters
@@ -146,7 +157,9 @@ def tokens_column(index: RolloutIndex) -> Column:
 def metric_column(index: RolloutIndex, metric: str | None) -> Column:
     if metric is None:
         raise InvalidError("metric is required to filter or sort by a metric.", field="metric")
-    column: array[float] = index.cached(("metric", metric), lambda: index.metrics.column(metric))
+    column: array[float] = keep_some(
+        index, "metric columns", KEPT_METRICS, metric, lambda: index.metrics.column(metric)
+    )
     return column.__getitem__
 
 
@@ -171,8 +184,8 @@ def sort_column(index: RolloutIndex, query: RolloutFilter) -> Column | None:
 def error_column(index: RolloutIndex) -> Column:
     """The place of each error's kind in the alphabet; NaN where there is none."""
     words = index.error_kind
-    ordered = sorted(text for text in words.texts if text)
-    places = [float(ordered.index(text)) if text else math.nan for text in words.texts]
+    order = {text: place for place, text in enumerate(sorted(text for text in words.texts if text))}
+    places = [float(order[text]) if text else math.nan for text in words.texts]
     return lambda slot: places[words.column[slot]]
 
 

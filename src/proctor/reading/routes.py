@@ -152,6 +152,7 @@ OF_ROLLOUTS = (
         answer=bytes,
         media_type=ANY_FILE,
         handler=export_handler.export_run,
+        writes_files=True,
     ),
     ReadingRoute(
         path=ROLLOUT,

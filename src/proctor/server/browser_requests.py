@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from proctor.config.endpoints import is_on_this_machine
@@ -39,14 +38,14 @@ def build_session_cookie(server_url: str, value: str, seconds: float) -> str:
 
 
 def find_session_cookie(headers: Mapping[str, str], server_url: str) -> str:
+    """Its value, whatever is in the cookies beside it: other servers on the host may have set any. Of several
+    the last, since browsers send those of other paths first."""
     given = headers.get("cookie", "")
     if not given:
         return ""
-    try:
-        found = SimpleCookie(given).get(name_session_cookie(server_url))
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+    pairs = (pair.strip().partition("=") for pair in given.split(";"))
+    name = name_session_cookie(server_url)
+    return next((value for each, _, value in reversed(list(pairs)) if each == name), "")
 
 
 def check_same_origin(headers: Mapping[str, str], server_url: str) -> None:
@@ -62,10 +61,8 @@ def check_same_origin(headers: Mapping[str, str], server_url: str) -> None:
 def is_own_origin(origin: str, headers: Mapping[str, str], server_url: str) -> bool:
     """Whether an origin is the server as the browser addressed it, or its public address: a reverse proxy may
     have rewritten `Host`."""
-    public, given = urlsplit(server_url), urlsplit(origin)
-    if (given.scheme, given.netloc) == (public.scheme, public.netloc):
-        return True
-    return given.scheme in ("http", "https") and given.netloc == headers.get("host")
+    public, host = urlsplit(server_url), headers.get("host", "")
+    return origin in (f"{public.scheme}://{public.netloc}", f"http://{host}", f"https://{host}")
 
 
 def check_is_kept(headers: Mapping[str, str], server_url: str) -> None:

@@ -81,6 +81,7 @@ class Platform:
         self.housekeeping = Housekeeping(self.database)
         self.streams = quotas.stream_shares(settings.quotas)
         self.reports = quotas.report_shares()
+        self.exports = quotas.export_shares()
         self.publishing = asyncio.Lock()
         """Held while a version is written, or while files without a version are removed."""
         self.sandboxes = SandboxManager(self.database, settings.data, settings.sandboxes, self.id)

@@ -72,6 +72,12 @@ class Shares:
     def taking(self, caller: str) -> Iterator[None]:
         """Count one for the caller, or refuse."""
         self.check(caller)
+        with self.counting(caller):
+            yield
+
+    @contextmanager
+    def counting(self, caller: str) -> Iterator[None]:
+        """Count one that was admitted already."""
         self._taken[caller] += 1
         try:
             yield
@@ -94,3 +100,10 @@ REPORTS_AT_ONCE = 4
 
 def report_shares() -> Shares:
     return Shares(REPORTS_AT_ONCE, "{most} reports are being processed; send this one again.")
+
+
+EXPORTS_AT_ONCE = 4
+
+
+def export_shares() -> Shares:
+    return Shares(EXPORTS_AT_ONCE, "{most} exports of yours are under way; wait until one has ended.")

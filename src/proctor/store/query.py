@@ -6,6 +6,7 @@ matter. Files written by `proctor eval export` are read where they are. Knows no
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ READERS = {
     ".jsonl": "read_json(?, format = 'newline_delimited', sample_size = -1)",
     ".parquet": "read_parquet(?)",
 }
+GLOB = re.compile(r"[*?\[]")
 MEMORY = "1GB"
 """Beyond it, DuckDB continues on disk."""
 FETCHED = 1_000
@@ -77,7 +79,7 @@ def open_answer(sql: str, folders: Sequence[Path], exports: Sequence[Path] = ())
         settings = {
             "memory_limit": MEMORY,
             "temp_directory": scratch,
-            "autoinstall_known_extensions": "false",  # nothing is ever fetched
+            "autoinstall_known_extensions": "false",  # nothing is fetched unless the query says INSTALL
             "autoload_known_extensions": "false",
         }
         connection = duckdb.connect(str(Path(scratch) / "runs.duckdb"), config=settings)
@@ -153,7 +155,8 @@ def create_rollouts(connection: Any, tables: Sequence[ExportTable], arrow: Any) 
 
 def view_export(connection: Any, path: Path, number: int) -> str:
     """A SELECT of an exported file, with the types that columns have in stored runs."""
-    quoted = "'" + str(path.resolve()).replace("'", "''") + "'"
+    literal = GLOB.sub(r"[\g<0>]", str(path.resolve()))  # DuckDB reads every file that a name matches
+    quoted = "'" + literal.replace("'", "''") + "'"
     source = READERS[path.suffix.lower()].replace("?", quoted)
     described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
     names = [row[0] for row in described]

@@ -199,6 +199,7 @@ def test_a_session_ends_when_its_user_is_disabled(served: Served) -> None:
         ("https://evil.example", "cross-site"),
         ("http://127.0.0.1:9", "same-site"),  # another port: the same site for cookies
         ("null", "cross-site"),
+        ("http://[", "cross-site"),
     ],
 )
 def test_a_page_of_another_origin_changes_nothing(served: Served, page: str, site: str) -> None:
@@ -208,6 +209,14 @@ def test_a_page_of_another_origin_changes_nothing(served: Served, page: str, sit
             answer = browser(method, path, body, **headers)
             assert (answer.status, answer.code) == (403, "cross_site")
     assert browser("GET", "/teams").body["items"] == []
+
+
+@pytest.mark.parametrize("other", ['x="\\q', "bad[]={", "a,b=c", "=", 'y="1; z="'])
+def test_cookies_of_other_servers_on_the_host_do_not_log_a_browser_out(served: Served, other: str) -> None:
+    ada = served.user("ada")
+    own = logged_in(ada).cookie_header
+    for sent in (f"{other}; {own}", f"{own}; {other}", f"{own.partition('=')[0]}=none; {own}"):
+        assert Api(served.url)("GET", "/session", headers={"cookie": sent}).body["user"] is not None
 
 
 def test_a_request_by_cookie_that_does_not_name_its_page_changes_nothing(served: Served) -> None:

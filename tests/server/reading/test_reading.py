@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from threading import Semaphore
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,7 +18,9 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from proctor.api.common import BASE
 from proctor.api.feed import FeedEvent
+from proctor.reading import export_handler
 from proctor.server.db.tables import accounts, rollout_entries, runs
+from proctor.server.quotas import EXPORTS_AT_ONCE
 from proctor.server.reading import feed as feed_module
 from proctor.server.reading import open_run
 from proctor.server.runs import queue
@@ -24,6 +29,7 @@ from proctor.server.runs.incoming import read_row
 from proctor.server.runs.rows import store_rows
 from tests.server.runs import making
 from tests.server.serving import Api, Served
+from tests.server.workplace import wait_for
 from tests.web.lab import add_person
 
 SECONDS = 60.0
@@ -330,3 +336,30 @@ def test_a_feed_needs_the_scope_to_read_runs(ada: Api, served_on_both: Served) -
     narrow = ada.post("/tokens", {"name": "narrow", "scopes": ["inference"]})["secret"]
     assert Api(ada.url, narrow)("GET", "/feed").status == 403
     assert served_on_both.nobody("GET", "/feed").status == 401
+
+
+def test_exports_are_limited_while_they_are_written_and_not_only_while_they_are_sent(
+    served_on_both: Served, ada: Api, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_rows(served_on_both, run_id, making.row("a"))
+    ada.ok("PUT", f"/runs/{run_id}/visibility", {"visibility": "link"})
+    link = ada.get(f"/runs/{run_id}/visibility")["link"].partition("?")[2]
+    path = f"/runs/{run_id}/export?{link}"
+    written, may_end = Semaphore(0), threading.Event()
+    write_table = export_handler.write_table
+
+    def write(*given: Any) -> Any:
+        written.release()
+        assert may_end.wait(SECONDS)
+        return write_table(*given)
+
+    monkeypatch.setattr(export_handler, "write_table", write)
+    with ThreadPoolExecutor() as pool:
+        first = [pool.submit(served_on_both.nobody, "GET", path) for _ in range(EXPORTS_AT_ONCE)]
+        assert all(written.acquire(timeout=SECONDS) for _ in first)
+        refused = served_on_both.nobody("GET", path)
+        may_end.set()
+        assert (refused.status, refused.body["details"]["limit"]) == (429, EXPORTS_AT_ONCE)
+        assert {each.result().status for each in first} == {200}
+    assert wait_for(lambda: not served_on_both.platform.exports._taken)
+    assert served_on_both.nobody("GET", path).status == 200

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import select, update
 
+from proctor.api.common import LINK_HEADER
 from proctor.cli.commands.hosted_runs import info_command, samples_command, share_command
 from proctor.server.db.tables import run_links, runs
 from proctor.server.people.tokens import ANONYMOUS
@@ -116,6 +117,24 @@ def test_a_run_can_be_shared_with_the_readers_of_its_environment_and_taken_back(
 
     assert share(bob, run_id, "private").status == 200
     assert statuses(eve, run_id, READS) == {404}
+
+
+def test_a_false_link_opens_nothing_to_a_token_that_may_not_read_runs(
+    served: Served, ada: Api, bob: Api, run_id: str
+) -> None:
+    reads = (*READS, "/summary", "/rollouts", "/log", "/failures", "/export", "/search")
+    for owner in (bob, ada, served.root):
+        scopes = ["environments:read", "admin"] if owner is served.root else ["environments:read"]
+        narrow = Api(served.url, owner.post("/tokens", {"scopes": scopes})["secret"])
+        assert statuses(narrow, run_id, reads[:-1]) == {403}
+        assert statuses(narrow, run_id, reads[:-1], "?link=x") == {404}
+        assert statuses(narrow, run_id, reads[-1:], "?q=a&link=x") == {404}
+        assert narrow("GET", f"/runs/{run_id}", headers={LINK_HEADER: "x"}).status == 404
+
+    link = share(bob, run_id, "link").body["link"].partition("?")[2]
+    narrow = Api(served.url, bob.post("/tokens", {"scopes": ["environments:read"]})["secret"])
+    assert narrow.get(f"/runs/{run_id}?{link}")["cost_usd"] is None
+    assert bob.get(f"/runs/{run_id}?{link}")["cost_usd"] == 1.0
 
 
 def test_anyone_with_the_link_reads_a_run_until_the_link_is_replaced_or_removed(

@@ -6,7 +6,7 @@ A run that was shared by link is read with the link, in the query or as a header
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import cast
 
 import msgspec
@@ -22,9 +22,11 @@ from proctor.server.openapi.described import describe
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ApiError
+from proctor.server.quotas import Shares
 from proctor.server.request_fields import with_query
 from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency
-from proctor.server.runs.streams import counted_stream, still_reads
+from proctor.server.runs.sharing import as_reader
+from proctor.server.runs.streams import counted_stream, name_reader, still_reads
 
 LINK = "link"
 SHARED = ("/diff", "/compare")
@@ -40,13 +42,14 @@ def build_handler(route: ReadingRoute) -> HTTPRouteHandler:
         request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
     ) -> Response[bytes] | Stream:
         link = find_link(request) if takes_link else ""
-        if not link:
-            caller.need("runs:read")
+        reader = as_reader(caller, link)
         asked = ReadRequest(
             {name: str(value) for name, value in request.path_params.items()},
             None if route.query is None else decode_query(list_pairs(request, takes_link), route.query),
         )
-        answer = await route.handler(platform.reading.library(caller, link), asked)
+        shares = platform.exports if route.writes_files else None
+        with nullcontext() if shares is None else shares.taking(name_reader(caller)):
+            answer = await route.handler(platform.reading.library(reader, link), asked)
         if not isinstance(answer, Download):
             return Response(_encode(answer), media_type=JSON)
         if isinstance(answer.body, bytes):
@@ -54,6 +57,8 @@ def build_handler(route: ReadingRoute) -> HTTPRouteHandler:
         chunks = cast("AsyncGenerator[bytes, None]", answer.body)
         if "run_id" in asked.path:
             chunks = while_readable(platform, caller, asked.path["run_id"], link, chunks)
+        if shares is not None:
+            chunks = while_counted(shares, caller, chunks)
         told = counted_stream(platform, caller, chunks)
         return Stream(told, media_type=answer.media_type, headers=dict(answer.headers))
 
@@ -92,6 +97,16 @@ async def while_readable(
             async for piece in pieces:
                 if refusals:
                     raise refusals[0]
+                yield piece
+
+
+async def while_counted(
+    shares: Shares, caller: Caller, chunks: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
+    """Chunks of a file that exists until they were sent, and counts as long."""
+    with shares.counting(name_reader(caller)):
+        async with aclosing(chunks) as pieces:
+            async for piece in pieces:
                 yield piece
 
 

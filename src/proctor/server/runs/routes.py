@@ -157,9 +157,8 @@ async def need_readable(
 ) -> tuple[Row[Any], sharing.Access]:
     """A run that the caller may read: because of their token, or of a link that was sent with the request."""
     shown = find_link(request, link)
-    if not shown:
-        caller.need("runs:read")
-    return await platform.database.read(sharing.need_readable_run, caller, run_id, shown)
+    reader = sharing.as_reader(caller, shown)
+    return await platform.database.read(sharing.need_readable_run, reader, run_id, shown)
 
 
 def find_link(request: HttpRequest, link: str | None) -> str:

@@ -18,7 +18,7 @@ from proctor.api.runs import RunInfo, RunVisibility
 from proctor.report import Summary
 from proctor.server.db.tables import environments, roles, runs
 from proctor.server.hub.access import list_namespaces, readable_condition, role_of
-from proctor.server.people.tokens import Caller
+from proctor.server.people.tokens import ANONYMOUS, Caller
 from proctor.server.problems import ForbiddenError, InvalidError, NotFoundError
 from proctor.server.runs import links, records
 from proctor.server.secrets.vault import Vault
@@ -42,6 +42,15 @@ def need_readable_run(
     if with_log:
         need_log_access(access)
     return row, access
+
+
+def as_reader(caller: Caller, link: str = "") -> Caller:
+    """Who reads runs: the caller or, with a link, anyone. A token that may not read runs counts as none then:
+    the link may be false."""
+    if link and (caller.kind == "first" or "runs:read" not in caller.scopes):
+        return ANONYMOUS
+    caller.need("runs:read")
+    return caller
 
 
 def need_log_access(access: Access) -> None:

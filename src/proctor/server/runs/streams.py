@@ -15,18 +15,22 @@ def still_reads(platform: Platform, run_id: str, link: str = "", *, with_log: bo
     """Raises for who may no longer read a run."""
 
     async def check(now: Caller) -> None:
-        if not link:
-            now.need("runs:read")
-        await platform.database.read(sharing.need_readable_run, now, run_id, link, with_log=with_log)
+        reader = sharing.as_reader(now, link)
+        await platform.database.read(sharing.need_readable_run, reader, run_id, link, with_log=with_log)
 
     return check
+
+
+def name_reader(caller: Caller) -> str:
+    """Whose limits a request counts towards."""
+    return caller.run_id or caller.user or "anonymous"
 
 
 def counted_stream(
     platform: Platform, caller: Caller, pieces: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
     """A stream that counts towards its reader's limit, and is refused beyond it."""
-    reader = caller.run_id or caller.user or "anonymous"
+    reader = name_reader(caller)
     platform.streams.check(reader)
 
     async def counted() -> AsyncGenerator[bytes, None]:
