@@ -7,11 +7,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proctor.api.field_problems import decode_query
 from proctor.api.rollout_list import DistributionQuery, RolloutQuery
+from proctor.api.rollout_view import EventQuery
+from proctor.reading import event_window
 from proctor.reading.distribution import compute_distribution
 from proctor.reading.entries import EntryRecord, pack_entry, read_lenient_entry, unpack_entry
+from proctor.reading.event_window import cut_list, cut_text
 from proctor.reading.replays import ReplayCache
 from proctor.reading.rollout_index import RolloutIndex
 from proctor.reading.rollout_pages import list_rollouts
@@ -159,3 +164,30 @@ def test_the_metrics_of_a_task_that_lacks_some_are_the_same_mean() -> None:
         tally.add(unpack_entry(msgspec.msgpack.encode([EntryRecord(**fields)])).line)
     metrics = tally.summary(planned=3, rollouts_per_task=1).metrics
     assert {name: (each.mean, each.n) for name, each in metrics.items()} == {"m": (0.5, 2), "n": (1.0, 1)}
+
+
+@given(st.lists(st.text(max_size=30), max_size=8), st.integers(5, 120))
+def test_a_list_is_cut_like_the_text_that_it_is(messages: list[str], most: int) -> None:
+    pieces = [msgspec.json.encode(message).decode() for message in messages]
+    assert cut_list(pieces, most) == cut_text(msgspec.json.encode(messages).decode(), most)
+
+
+def test_a_window_of_calls_that_repeat_a_long_conversation_is_no_larger_than_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(event_window, "MOST_SENT", 100_000)
+    call = {"role": "judge", "model": "j", "messages": 2, "reply": {"role": "assistant", "content": "yes"}}
+    fields = msgspec.json.decode(row("no", "x" * 500_000))
+    fields["prompt"] = [{"role": "user", "content": "x" * 500_000}]
+    raw = msgspec.json.encode({**fields, "model_calls": [call] * 300})
+    encoded: list[int] = []
+    encode = event_window.encode_message
+    monkeypatch.setattr(event_window, "encode_message", lambda told: encoded.append(1) or encode(told))
+    replay = ReplayCache().decode(raw, "a", 0)
+    window = event_window.read_window(replay, EventQuery(count=500, most_characters=100_000_000))
+
+    calls = [item.request for item in window.items if item.request is not None]
+    assert len(calls) == 300
+    assert (calls[0].omitted, len(calls[0].head) > 500_000) == (0, True), "one is shown whole if asked for"
+    assert len(msgspec.json.encode(window)) < 3 * len(raw)
+    assert len(encoded) == 2

@@ -7,7 +7,7 @@ of stores or HTTP.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -29,20 +29,47 @@ from proctor.trace import FileChange
 
 TAIL_SHARE = 5
 """One part in so many of what is shown of a long text is its end."""
+MOST_SENT = 25_000_000
+"""Characters of what the calls of a window were sent, together: each may repeat the whole conversation."""
+LEAST_SENT = 1_000
+"""Of a call beyond that."""
 
 
 def read_window(replay: RolloutReplay, query: EventQuery) -> EventWindow:
     shown = replay.events[query.first : query.first + query.count]
+    sent = SentTexts(replay, query.most_characters)
     items = [
-        read_event(query.first + offset, event, replay, query.most_characters)
+        read_event(query.first + offset, event, sent, query.most_characters)
         for offset, event in enumerate(shown)
     ]
     return EventWindow(items=items, total=len(replay.events))
 
 
-def read_event(index: int, event: ReplayEvent, replay: RolloutReplay, most: int) -> EventContent:
+class SentTexts:
+    """What the calls of a window were sent, as JSON. The conversation is encoded once for all of them, and
+    once their texts take too much together, the others are short."""
+
+    def __init__(self, replay: RolloutReplay, most: int) -> None:
+        self._conversation = replay.conversation
+        self._encoded: list[str] = []
+        self._most = most
+        self._left = MOST_SENT
+
+    def cut(self, messages: int | list[Any]) -> CutText:
+        if isinstance(messages, int):
+            count = min(max(0, messages), len(self._conversation))
+            self._encoded += map(encode_message, self._conversation[len(self._encoded) : count])
+            pieces = self._encoded[:count]
+        else:
+            pieces = [encode_message(message) for message in messages]
+        text = cut_list(pieces, self._most if self._left > 0 else LEAST_SENT)
+        self._left -= len(text.head) + len(text.tail)
+        return text
+
+
+def read_event(index: int, event: ReplayEvent, sent: SentTexts, most: int) -> EventContent:
     if isinstance(event, SideCall):
-        return read_side_call(index, event, replay, most)
+        return read_side_call(index, event, sent, most)
     parts = itertools.count()
     images = number_images(event.message, parts)
     return EventContent(
@@ -63,11 +90,11 @@ def read_event(index: int, event: ReplayEvent, replay: RolloutReplay, most: int)
     )
 
 
-def read_side_call(index: int, event: SideCall, replay: RolloutReplay, most: int) -> EventContent:
+def read_side_call(index: int, event: SideCall, sent: SentTexts, most: int) -> EventContent:
     call = event.call
     text = call.error.message if call.error is not None else content_of(call.reply or "")
-    sent = msgspec.json.encode(find_messages(replay, call.messages)).decode()
-    return EventContent(index=index, role=call.role, text=cut_text(text, most), request=cut_text(sent, most))
+    request = sent.cut(call.messages)
+    return EventContent(index=index, role=call.role, text=cut_text(text, most), request=request)
 
 
 def number_images(message: Any, parts: Iterator[int]) -> list[ImagePart]:
@@ -81,6 +108,34 @@ def cut_text(text: str, most: int) -> CutText:
         return CutText(head=text)
     tail = most // TAIL_SHARE
     return CutText(head=text[: most - tail], tail=text[len(text) - tail :], omitted=len(text) - most)
+
+
+def encode_message(message: Any) -> str:
+    return msgspec.json.encode(message).decode()
+
+
+def cut_list(pieces: Sequence[str], most: int) -> CutText:
+    """A JSON array of encoded items, cut likewise, without putting together what is left out."""
+    size = sum(map(len, pieces)) + max(1, len(pieces)) + 1
+    if size <= most:
+        return CutText(head=f"[{','.join(pieces)}]")
+    tail = most // TAIL_SHARE
+    first = list(take_characters(pieces, most - tail))
+    last = list(take_characters(reversed(pieces), tail, from_end=True))
+    return CutText(
+        head=f"[{','.join(first)}"[: most - tail],
+        tail=f"{','.join(reversed(last))}]"[-tail:],
+        omitted=size - most,
+    )
+
+
+def take_characters(pieces: Iterable[str], most: int, *, from_end: bool = False) -> Iterator[str]:
+    """The first pieces that have so many characters; of the last of them perhaps only a part."""
+    for piece in pieces:
+        if most <= 0:
+            return
+        yield piece[-most:] if from_end else piece[:most]
+        most -= len(piece) + 1
 
 
 def read_image_of_event(replay: RolloutReplay, event: int, part: int) -> ImageData:
