@@ -162,8 +162,8 @@ def test_the_metrics_of_a_task_that_lacks_some_are_the_same_mean() -> None:
             "reward": 1.0,
         }
         tally.add(unpack_entry(msgspec.msgpack.encode([EntryRecord(**fields)])).line)
-    metrics = tally.summary(planned=3, rollouts_per_task=1).metrics
-    assert {name: (each.mean, each.n) for name, each in metrics.items()} == {"m": (0.5, 2), "n": (1.0, 1)}
+    means = tally.summary(planned=3, rollouts_per_task=1).metrics
+    assert {name: (each.mean, each.n) for name, each in means.items()} == {"m": (0.5, 2), "n": (1.0, 1)}
 
 
 @given(st.lists(st.text(max_size=30), max_size=8), st.integers(5, 120))
