@@ -180,9 +180,14 @@ def test_a_window_of_calls_that_repeat_a_long_conversation_is_no_larger_than_it(
     fields = msgspec.json.decode(row("no", "x" * 500_000))
     fields["prompt"] = [{"role": "user", "content": "x" * 500_000}]
     raw = msgspec.json.encode({**fields, "model_calls": [call] * 300})
-    encoded: list[int] = []
+    encoded: list[object] = []
     encode = event_window.encode_message
-    monkeypatch.setattr(event_window, "encode_message", lambda told: encoded.append(1) or encode(told))
+
+    def count_encoded(message: Any) -> Any:
+        encoded.append(message)
+        return encode(message)
+
+    monkeypatch.setattr(event_window, "encode_message", count_encoded)
     replay = ReplayCache().decode(raw, "a", 0)
     window = event_window.read_window(replay, EventQuery(count=500, most_characters=100_000_000))
 
