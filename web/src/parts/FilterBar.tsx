@@ -82,7 +82,9 @@ export function SearchField({ text, placeholder, onChange }: NonNullable<Props["
         onChange={(event) => setTyped(event.target.value)}
         onKeyDown={(event) => {
           if (event.key === "Enter") submit(typed);
-          if (event.key === "Escape") event.currentTarget.blur();
+          if (event.key !== "Escape") return;
+          event.preventDefault(); // browsers empty a search field, and the filter with it
+          event.currentTarget.blur();
         }}
       />
     </div>
