@@ -576,7 +576,7 @@ def count_error(errors: dict[tuple[str, str], ErrorGroup], line: RolloutLine, er
     if known is None:
         sample = error.message[:SAMPLE_LENGTH].encode("utf-8", "replace").decode()
         where = (line.example_id, line.rollout, error.phase, error.location)
-        known = ErrorGroup(*cause, 0, sample, *where)
+        known = ErrorGroup(cause[0], cause[1], 0, sample, *where)
     errors[cause] = msgspec.structs.replace(known, count=known.count + 1)
 
 
