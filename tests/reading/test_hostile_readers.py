@@ -21,6 +21,7 @@ from proctor.reading.replays import ReplayCache
 from proctor.reading.rollout_index import RolloutIndex
 from proctor.reading.rollout_pages import list_rollouts
 from proctor.report import MOST_NAMES, OTHERS, Tally
+from proctor.store.alignment import compare_rollouts
 from tests.reading.records import indexed, record
 
 SWITCHES = 64
@@ -162,8 +163,8 @@ def test_the_metrics_of_a_task_that_lacks_some_are_the_same_mean() -> None:
             "reward": 1.0,
         }
         tally.add(unpack_entry(msgspec.msgpack.encode([EntryRecord(**fields)])).line)
-    means = tally.summary(planned=3, rollouts_per_task=1).metrics
-    assert {name: (each.mean, each.n) for name, each in means.items()} == {"m": (0.5, 2), "n": (1.0, 1)}
+    found = tally.summary(planned=3, rollouts_per_task=1).metrics
+    assert {name: (each.mean, each.n) for name, each in found.items()} == {"m": (0.5, 2), "n": (1.0, 1)}
 
 
 @given(st.lists(st.text(max_size=30), max_size=8), st.integers(5, 120))
@@ -180,14 +181,14 @@ def test_a_window_of_calls_that_repeat_a_long_conversation_is_no_larger_than_it(
     fields = msgspec.json.decode(row("no", "x" * 500_000))
     fields["prompt"] = [{"role": "user", "content": "x" * 500_000}]
     raw = msgspec.json.encode({**fields, "model_calls": [call] * 300})
-    encoded: list[object] = []
+    encoded: list[int] = []
     encode = event_window.encode_message
 
-    def count_encoded(message: Any) -> Any:
-        encoded.append(message)
+    def count(message: Any) -> str:
+        encoded.append(1)
         return encode(message)
 
-    monkeypatch.setattr(event_window, "encode_message", count_encoded)
+    monkeypatch.setattr(event_window, "encode_message", count)
     replay = ReplayCache().decode(raw, "a", 0)
     window = event_window.read_window(replay, EventQuery(count=500, most_characters=100_000_000))
 
@@ -196,3 +197,19 @@ def test_a_window_of_calls_that_repeat_a_long_conversation_is_no_larger_than_it(
     assert (calls[0].omitted, len(calls[0].head) > 500_000) == (0, True), "one is shown whole if asked for"
     assert len(msgspec.json.encode(window)) < 3 * len(raw)
     assert len(encoded) == 2
+
+
+def test_long_rollouts_of_few_kinds_of_messages_are_aligned_at_once() -> None:
+    """Two of these took minutes, on every request for them."""
+
+    def conversation(period: int) -> bytes:
+        roles = ("user" if place % period else "assistant" for place in range(1_999))
+        messages = [{"role": role, "content": f"{period} {place}"} for place, role in enumerate(roles)]
+        return msgspec.json.encode({**msgspec.json.decode(row("")), "completion": messages})
+
+    one, other = (ReplayCache().decode(conversation(period), "a", 0) for period in (2, 3))
+    pairs = compare_rollouts(one, other).pairs
+    for side, replay in (("a", one), ("b", other)):
+        found = [message for pair in pairs if (message := getattr(pair, side)) is not None]
+        assert [message.index for message in found] == [message.index for message in replay.messages]
+    assert sum(pair.a is not None and pair.b is not None for pair in pairs) > 1_200

@@ -7,7 +7,6 @@ and are ignored. Knows nothing of files or terminals.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from proctor.store.replay import ReplayMessage, RolloutReplay, ToolUse, content_of
+from proctor.store.subsequence import find_stretches
 
 MOST_ALIGNED = 2_000
 """Messages; longer conversations are paired by index, because aligning them takes too long."""
@@ -87,11 +87,8 @@ def align_messages(left: Sequence[ReplayMessage], right: Sequence[ReplayMessage]
     if max(len(left), len(right)) > MOST_ALIGNED:
         yield from pair_in_order(left, right)
         return
-    matcher = difflib.SequenceMatcher(
-        None, [*map(message_shape, left)], [*map(message_shape, right)], autojunk=False
-    )
-    for _, start, end, other_start, other_end in matcher.get_opcodes():
-        yield from pair_in_order(left[start:end], right[other_start:other_end])
+    for each in find_stretches([*map(message_shape, left)], [*map(message_shape, right)]):
+        yield from pair_in_order(left[each.start : each.end], right[each.other_start : each.other_end])
 
 
 def message_shape(message: ReplayMessage) -> tuple[str, ...]:
@@ -174,13 +171,15 @@ def split_shared_text(one: str, other: str) -> tuple[list[TextStretch], list[Tex
     words, other_words = WORDS.findall(one), WORDS.findall(other)
     if max(len(words), len(other_words)) > MOST_WORDS:
         return None
-    matcher = difflib.SequenceMatcher(None, words, other_words, autojunk=False)
-    if matcher.ratio() < MIN_SIMILARITY:
+    stretches = list(find_stretches(words, other_words))
+    shared = sum(each.end - each.start for each in stretches if each.is_same)
+    if 2 * shared < MIN_SIMILARITY * (len(words) + len(other_words)):
         return None
     left: list[TextStretch] = []
     right: list[TextStretch] = []
-    for tag, start, end, other_start, other_end in matcher.get_opcodes():
-        for side, part in ((left, words[start:end]), (right, other_words[other_start:other_end])):
+    for each in stretches:
+        parts = words[each.start : each.end], other_words[each.other_start : each.other_end]
+        for side, part in zip((left, right), parts, strict=True):
             if part:
-                side.append((tag == "equal", "".join(part)))
+                side.append((each.is_same, "".join(part)))
     return left, right
