@@ -78,7 +78,8 @@ class ControlGroup:
 
     def join(self, pid: int) -> None:
         for folder in set(self.folders.values()):
-            (folder / "cgroup.procs").write_text(str(pid))
+            with suppress(ProcessLookupError):  # it has ended already
+                (folder / "cgroup.procs").write_text(str(pid))
 
     def usage(self) -> CgroupUsage:
         kills = "memory.events" if self.version == 2 else "memory.oom_control"
