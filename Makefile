@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 # Some machines forbid bytecode; without it every start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: eval test test-interop web web-test web-types lint types layers pytest bench docs soak clean
+.PHONY: eval test test-interop web web-test web-types lint types layers pytest bench docs pictures soak clean
 
 eval: $(VENV)/.eval
 	$(BIN)/proctor eval run examples/capitals.py -m local -n 5 -r 3 -T 0.7 -t 16
@@ -24,14 +24,19 @@ types: $(VENV)/.test
 layers: $(VENV)/.test
 	$(BIN)/lint-imports
 
+# A worker that crashed is not replaced: xdist 3.8 would wait for its finished groups for ever.
 pytest: $(VENV)/.test
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 4 --dist loadgroup --max-worker-restart 0
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.test
 	$(BIN)/python docs/tables.py
+
+# After a change of the pages in README.md and docs/dashboard.md.
+pictures: web $(VENV)/.test
+	$(BIN)/python docs/take_pictures.py
 
 soak: $(VENV)/.test
 	$(BIN)/pytest -m slow tests

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import statistics
 import subprocess
 from collections.abc import Iterator
@@ -27,7 +26,6 @@ KEYS = 60
 FRAMES = 240
 PATIENCE_MS = 60_000
 VIEWPORT = {"width": 1280, "height": 800}
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 OBSERVE = """
 window.__seen = { lcp: 0, long: [], keys: [] };
@@ -66,21 +64,16 @@ Row = tuple[str, str, str]
 
 
 def measured(cwd: Path) -> Iterator[Row]:
-    from playwright.sync_api import sync_playwright
+    from tests.web.browser import launched_browser
 
     template = play_template(cwd)
     write_many_runs(template, cwd / "many", RUNS)
     long_run = write_long_run(template, cwd / "long", ROLLOUTS)
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        try:
-            with served(cwd, "many") as url:
-                yield from measure_list(browser, url)
-            with served(cwd, "long") as url:
-                yield from measure_long_run(browser, url, long_run)
-        finally:
-            browser.close()
+    with launched_browser() as browser:
+        with served(cwd, "many") as url:
+            yield from measure_list(browser, url)
+        with served(cwd, "long") as url:
+            yield from measure_long_run(browser, url, long_run)
 
 
 @contextmanager

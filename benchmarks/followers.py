@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.api.common import HOST_KEY_HEADER
-from proctor.api.runs import ClaimRequest
+from proctor.api.runner import ClaimRequest
 from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.runner.host_key import new_host_key
@@ -86,11 +86,11 @@ async def measure(followers: int) -> dict[str, Any]:
 
 @asynccontextmanager
 async def server(
-    folder: Path,
+    folder: Path, *database: str
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, ServerConnection, ServerConnection, str]]:
     """A server with one run that is being played, by us, and others that wait."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "benchmarks.prepared_server", str(folder), str(QUEUED + 1)),
+        *(sys.executable, "-m", "benchmarks.prepared_server", str(folder), str(QUEUED + 1), *database),
         stdout=subprocess.PIPE,
     )
     assert process.stdout is not None
@@ -134,7 +134,7 @@ async def play(run: ServerConnection) -> None:
         }
         await run.post("/runner/reports", report, dict[str, Any])
         await asyncio.sleep(PAUSE_SECONDS)
-    await run.tell("/runner/end", {"status": "finished"})
+    await run.send("/runner/end", {"status": "finished"})
 
 
 def row(task: str) -> dict[str, Any]:

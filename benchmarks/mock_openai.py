@@ -79,16 +79,17 @@ def completion(answer: str) -> bytes:
     ).encode()
 
 
-async def serve(port: int) -> None:
+async def serve(host: str, port: int) -> None:
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(Server, "127.0.0.1", port, backlog=4096)
+    server = await loop.create_server(Server, host, port, backlog=4096)
     bound = server.sockets[0].getsockname()[1]
-    print(f"http://127.0.0.1:{bound}/v1", flush=True)
+    print(f"http://{host}:{bound}/v1", flush=True)
     await server.serve_forever()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency-ms", type=float, default=0)
     parser.add_argument("--answer", default="The answer is 4")
@@ -96,7 +97,7 @@ def main() -> None:
     Server.latency_seconds = options.latency_ms / 1000
     Server.completion = completion(options.answer)
     uvloop.install()
-    asyncio.run(serve(options.port))
+    asyncio.run(serve(options.host, options.port))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A server for measures: as `proctor server` starts it, with runs in its queue and tokens that are printed.
 
-python -m benchmarks.prepared_server FOLDER RUNS
+python -m benchmarks.prepared_server FOLDER RUNS [DATABASE]
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ def queued(connection: Connection, count: int) -> None:
         add_run(connection, asked, float(number))
 
 
-def main(folder: Path, runs: int) -> None:
+def main(folder: Path, runs: int, database_url: str | None = None) -> None:
     raise_file_limit()
     listening = socket.create_server(("127.0.0.1", 0), backlog=4096)
     port = listening.getsockname()[1]
     settings = Settings(
         data=folder / "data",
+        database=database_url,
         port=port,
         runs_at_once=0,
         lease_seconds=3600.0,
@@ -75,4 +76,4 @@ def main(folder: Path, runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

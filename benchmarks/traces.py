@@ -13,8 +13,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page
 
+from benchmarks.dashboard import served
 from tests.web.browser import launched_browser, opened_page, wait_until
-from tests.web.site import viewing
 from tests.web.traced_runs import TraceSite, play_traces
 
 Row = tuple[str, str, str]
@@ -37,7 +37,7 @@ requestAnimationFrame(look);
 
 def measured(cwd: Path) -> Iterator[Row]:
     rollouts = play_traces(cwd)
-    with viewing(cwd) as url, launched_browser() as browser:
+    with served(cwd, ".") as url, launched_browser() as browser:
         site = TraceSite(url, rollouts)
         for name, index in LANDING.items():
             path = site.path(name)
@@ -52,7 +52,7 @@ def measured(cwd: Path) -> Iterator[Row]:
         yield (
             f"Heap after {WALKED} rollouts",
             f"{before:.1f} → {after:.1f} MB ({after / before - 1:+.0%})",
-            "≤ +10 %",
+            "≤ +10%",
         )
 
 

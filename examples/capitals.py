@@ -1,6 +1,6 @@
 """Capitals: a first environment. One question per task, one reward function, one metric.
 
-proctor eval run examples/capitals.py -m local -n 5 -r 3
+proctor eval run examples/capitals.py -m local -n 5 -r 3 -t 16
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Guess a number: several turns, a state of its own, a stop condition and a shaped reward.
 
-proctor eval run examples/guess_number.py -m local -n 3 -r 2
+proctor eval run examples/guess_number.py -m local -n 2 -r 2 -t 8
 """
 
 from __future__ import annotations
@@ -57,5 +57,6 @@ def load_environment(max_turns: int = 6) -> GuessNumber:
         rubric=Rubric(found_it, quickness, weights=[1.0, 0.5]),
         system_prompt="Answer with one number and nothing else.",
         max_turns=max_turns,
+        stops_after_response=True,
         sampling_args={"max_tokens": 12},
     )

@@ -1,6 +1,6 @@
 """Count letters: templates that ask on one line and score on the next.
 
-proctor eval run examples/letters.py -m local --all
+proctor eval run examples/letters.py -m local --all -t 64
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Repair a program in a sandboxed folder: every rollout gets a copy of its own, and hidden tests decide.
 
-proctor eval run examples/repairs.py -m local
+proctor eval run examples/repairs.py -m local -t 64
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Shortest: rollouts of one task compared with each other. A group function sees them all at once.
 
-proctor eval run examples/shortest.py -m local -n 2 -r 3
+proctor eval run examples/shortest.py -m local -n 2 -r 3 -t 32
 """
 
 from __future__ import annotations

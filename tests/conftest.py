@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,31 @@ KEYS = ("PRIME_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "ANTHROPIC_API_
 SERVERS = ("PROCTOR_API_URL", "PROCTOR_API_KEY", "PROCTOR_CONTEXT", "PROCTOR_HUB_URL")
 WIDTHS = ("COLUMNS", "LINES")
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups first, the largest before: each keeps one worker busy, and must not be left for the end."""
+    sizes = Counter(filter(None, map(group_of, items)))
+    items.sort(key=lambda item: -sizes[group_of(item)])
+    for item in items:
+        if item.get_closest_marker("slow") or item.get_closest_marker("interop"):
+            item.add_marker(pytest.mark.timeout(0))
+
+
+def group_of(item: pytest.Item) -> str:
+    mark = item.get_closest_marker("xdist_group")
+    return "" if mark is None else str(mark.args[0])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs of fixtures that outlive a test stay out of the developer's own list of runs."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -46,10 +72,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder to stand in; what is imported from it is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    known = set(sys.modules)
     yield tmp_path
-    for name in set(sys.modules) - known:
+    for name in [name for name, module in sys.modules.items() if is_below(tmp_path, module)]:
         del sys.modules[name]
+
+
+def is_below(folder: Path, module: Any) -> bool:
+    """Whether a module, or a package without a file, is in `folder`.
+
+    Nothing else may be forgotten: an extension such as DuckDB's crashes when it is imported a second time.
+    """
+    places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+    return any(place is not None and Path(place).is_relative_to(folder) for place in places)
 
 
 @pytest.fixture(scope="session")

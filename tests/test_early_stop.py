@@ -80,7 +80,7 @@ def test_a_run_stops_once_the_mean_is_known_well_enough() -> None:
 
 
 def test_the_metadata_says_so_too() -> None:
-    result = play(env_of(), until_halfwidth=0.2)
+    result = play(env_of(), until_halfwidth=0.2, max_concurrent=1)
     stored = read_metadata(result.folder)
 
     assert stored["early_stop"]["text"] == stored["note"]
@@ -221,7 +221,7 @@ def test_listeners_learn_how_many_rollouts_there_are_after_all() -> None:
         if isinstance(event, PlanCounted):
             counted.append(event.planned)
 
-    result = asyncio.run(evaluate(env_of(), Scripted(), until_halfwidth=0.2, listeners=[listen]))
+    result = play(env_of(), until_halfwidth=0.2, max_concurrent=1, listeners=[listen])
 
     assert counted == [result.summary.planned]
 

@@ -7,21 +7,28 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
 import pytest
 
 from proctor import Rubric, Scripted, SingleTurnEnv, evaluate
+from proctor.comparison.agreement import examine_judge
 from proctor.comparison.compare import compare_runs
 from proctor.comparison.design import DesignGoal, design_evaluation
+from proctor.comparison.gate import GateInput, decide_gate
+from proctor.comparison.policy import parse_policy
+from proctor.config.toml_file import parse_toml
 from proctor.evaluation.execute import Result
 from proctor.pages.files import BuiltPages
 from proctor.reading.folders.find import find_run_folders
 from proctor.reading.folders.library import FolderLibrary
+from proctor.rollout import RolloutKey
 from proctor.stats.mean import headline_estimate
 from proctor.store.folder import read_metadata
-from proctor.store.scores import read_scores, read_summary
+from proctor.store.labels import Label, append_labels
+from proctor.store.scores import read_rollout_scores, read_scores, read_summary
 from proctor.viewer.app import build_app
 from proctor.viewer.listen import bind_loopback, serve_app
 
@@ -142,5 +149,60 @@ def test_a_plan_is_the_same_wherever_it_is_read(
     expected = design_evaluation([read_scores(run.folder, run.run.id)], [], cost, goal)
 
     told = json.loads(proctor("eval", "plan", run.run.id, "--halfwidth", "0.05", "--json", cwd=home).stdout)
+    (shown,) = read_view(home / "outputs", f"/runs/{run.run.id}/plan?halfwidth=0.05")
 
     assert told == plain(expected)
+    assert shown == told
+
+
+def test_a_gates_verdict_is_the_same_wherever_it_is_read(
+    runs: list[Result], home: Path, proctor: Callable[..., Ran]
+) -> None:
+    first, second = (run.run.id for run in runs)
+    policy = '[[rules]]\nmeasure = "reward"\nmax_drop = 0.1\n[[rules]]\nmeasure = "reward"\nat_least = 0.6\n'
+    (home / "gate.toml").write_text(policy)
+    expected = decide_gate(
+        parse_policy(parse_toml(policy, Path("gate.toml"))),
+        GateInput(
+            candidate=[read_scores(runs[1].folder, second)],
+            summaries=[read_summary(runs[1].folder)],
+            baseline=[read_scores(runs[0].folder, first)],
+        ),
+    )
+
+    words = ("eval", "gate", second, "--baseline", first, "--policy", "gate.toml", "--json")
+    (told,) = json.loads(proctor(*words, cwd=home).stdout)["environments"]
+    (shown,) = read_view(home / "outputs", f"/runs/{second}/gate?baseline={first}&policy={quote(policy)}")
+
+    assert told == plain(expected)
+    assert {**shown, "comparison": None} == {**told, "comparison": None}
+    assert shown["comparison"] == {**told["comparison"], "tasks": []}
+
+
+def test_agreement_and_history_are_the_same_wherever_they_are_read(
+    runs: list[Result], home: Path, proctor: Callable[..., Ran]
+) -> None:
+    run, name = runs[0], runs[0].run.id
+    scores: dict[RolloutKey, float] = {
+        (task, number): float(task % 3 == 0) for task in range(8) for number in range(2)
+    }
+    append_labels(
+        run.folder,
+        [
+            Label(example_id=task, rollout=number, person="maria", score=score)
+            for (task, number), score in scores.items()
+        ],
+    )
+    expected = examine_judge(read_rollout_scores(run.folder), {"maria": scores})
+
+    told = json.loads(proctor("eval", "agreement", name, "--json", cwd=home).stdout)
+    listed = json.loads(proctor("eval", "history", run.run.env_id, "--json", cwd=home).stdout)["runs"]
+    shown, history = read_view(home / "outputs", f"/runs/{name}/agreement", f"/runs/{name}/history")
+
+    assert told == plain(expected)
+    assert shown == told
+    means = {each["id"]: each["reward"] for each in listed}
+    assert {each["id"] for each in history["items"]} == set(means)
+    for each in history["items"]:
+        assert each["score"]["mean"] == means[each["id"]]["mean"]
+        assert each["score"]["interval"] == means[each["id"]]["interval"]

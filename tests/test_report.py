@@ -19,7 +19,9 @@ from proctor.cli.views.report import write_report
 from proctor.config.prices import Price, find_price
 from proctor.errors import Failure
 from proctor.evaluation.evaluate import Prepared, Result, prepare
-from proctor.report import ErrorLine, RolloutLine, Summary, Tally, TimingLine, rollout_line
+from proctor.report.lines import ErrorLine, RolloutLine, TimingLine, rollout_line
+from proctor.report.summary import Summary
+from proctor.report.tally import Tally
 from proctor.rollout import LARGEST_SCORE, Outcome, Rollout, Score, Span, Timing
 from proctor.run import Run
 from proctor.store.folder import RunFolder, read_line

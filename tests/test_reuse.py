@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proctor import Environment, Rubric, Scripted, SingleTurnEnv, Step, evaluate
-from proctor.contracts import EnvironmentProtocol, get_fingerprint
+from proctor.contracts import EnvironmentProtocol
 from proctor.errors import ConfigError
 from proctor.evaluation.execute import Result
 from proctor.evaluation.prepare_objects import prepare_instance
 from proctor.evaluation.reuse import Decision, plan_reuse
+from proctor.optional_contracts import get_fingerprint
 from proctor.store.folder import read_metadata
 from proctor.trace import Message, text_of
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -207,7 +208,7 @@ def test_what_cannot_be_run_is_told_in_a_sentence(words: Path, name: str, conten
     file = write(words / name, content)
 
     with pytest.raises(ConfigError) as refused:
-        Taskset.from_file(file).placed()
+        Taskset.from_file(file).build_environment()
 
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -237,7 +238,7 @@ def test_tasks_are_taken_by_place_slice_slug_or_any_test(words: Path) -> None:
     assert slugs(taskset[1:]) == slugs(taskset)[1:]
     assert slugs(taskset.filter(lambda task: task.args.get("times", 1) > 1)) == [slugs(taskset)[1]]
     assert slugs(taskset.exclude("fig")) == slugs(taskset)[:2]
-    assert taskset[1:].placed().tasks() == list(taskset)[1:]
+    assert taskset[1:].build_environment().tasks() == list(taskset)[1:]
     for wrong in (lambda: taskset["fgi"], lambda: taskset.exclude("fgi")):
         with pytest.raises(UnknownNameError, match="has no task 'fgi'; did you mean 'fig'"):
             wrong()
@@ -298,6 +299,7 @@ def test_the_environment_of_tasks_made_in_python_is_given(
     monkeypatch.syspath_prepend(str(words))
     write(words / "words.py", ENV.format(name="words"))
     tasks = [Task(id="a", env="words", template="say", args={"word": "pear"})]
+    monkeypatch.delitem(sys.modules, "words", raising=False)  # another test's
     module = __import__("words")
     environment = {"object": module.env, "path": words / "env.py", "name": "words"}[given]
 
@@ -327,7 +329,7 @@ def test_tasks_of_several_environments_are_played_each_by_its_own(words: Path) -
 
     assert [task.env for task in taskset] == ["more", "words", "words", "words"]
     assert asked == ["Please say x", "Say pear", "Say plum", "Say fig"]
-    placed = taskset.placed()
+    placed = taskset.build_environment()
     assert isinstance(placed, TaskListEnvironment)
     assert placed.version == "1.2.3"
     assert placed.traits.wants_agent

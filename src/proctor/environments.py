@@ -6,26 +6,21 @@ Knows nothing of models, agents or runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from proctor.api.common import is_slug
 from proctor.config.schema import EvalConfig
-from proctor.contracts import (
-    PASS_THRESHOLD,
-    Configurable,
-    EnvironmentProtocol,
-    get_pass_threshold,
-    get_version,
-    set_optional_concurrency,
-)
+from proctor.contracts import PASS_THRESHOLD, EnvironmentProtocol
 from proctor.errors import ConfigError
+from proctor.optional_contracts import Configurable, get_pass_threshold, get_version, set_optional_concurrency
 from proctor.packages import loading as packages
 from proctor.packages import task_files
-from proctor.runtimes.remote_environment import RemoteEnvironment
-from proctor.runtimes.resolve import resolve_provider
-from proctor.runtimes.runtime import Provider
+
+if TYPE_CHECKING:
+    from proctor.runtimes.remote_environment import RemoteEnvironment
+    from proctor.runtimes.runtime import Provider
 
 HOSTED = "hosted"
 
@@ -71,6 +66,9 @@ def build_remote_environment(
     batch: task_files.Batch, config: EvalConfig, runtime: Provider | None
 ) -> RemoteEnvironment:
     """Tasks that are played where a runtime serves their environment."""
+    from proctor.runtimes.remote_environment import RemoteEnvironment
+    from proctor.runtimes.resolve import resolve_provider
+
     if runtime is None:
         assert config.runtime is not None
         runtime = resolve_provider(config.runtime, runtime_settings(config), task_files.code_of(batch))

@@ -2,7 +2,7 @@
 
     ProctorError
     ├── ConfigError               the words given cannot be run; nothing was started       exit 2
-    │   ├── UnknownNameError      a name nobody registered, with the nearest ones
+    │   ├── UnknownNameError      an unregistered name, with the nearest ones
     │   └── FileError             everything that is wrong with one file, by line
     ├── StoreError                results cannot be written or read                        exit 1
     ├── InstallError              a package could not be installed                         exit 1
@@ -15,7 +15,7 @@
         │   ├── OverloadedError   5xx                                                      transient
         │   ├── UnreachableError  no connection, or it broke                               transient
         │   ├── ModelTimeoutError no answer in time                                        transient
-        │   └── MalformedReplyError   an answer nobody can read                            transient
+        │   └── MalformedReplyError   an answer that cannot be decoded                     transient
         ├── AgentError            the agent program failed                                 agent_error
         ├── EnvError              the environment failed                                   environment_error
         │   ├── MissingSecretError    it reads an environment variable that is not set
@@ -81,7 +81,7 @@ class InstallError(ProctorError):
 
 
 class RolloutError(ProctorError):
-    """One rollout cannot go on."""
+    """One rollout cannot continue."""
 
     outcome: ClassVar[str] = "environment_error"
     transient: ClassVar[bool] = False
@@ -256,7 +256,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def is_environment_lost(error: BaseException | None) -> bool:
-    """Whether the environment went away under the rollout, whatever else somebody found to say about it."""
+    """Whether the environment was lost during the rollout, whatever other error that caused."""
     return error is not None and any(isinstance(link, EnvLostError) for link in list_causes(error))
 
 

@@ -23,7 +23,7 @@ DIALECTS = "proctor.dialects"
 RUNNERS = "proctor.runners"
 """What runs a single task; a part below evaluations finds it here."""
 UNLISTED = frozenset({"workflow"})
-"""Environments that nobody names: recipes do."""
+"""Environments that only recipes name."""
 
 
 def list_names(group: str) -> list[str]:

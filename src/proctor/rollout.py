@@ -53,7 +53,7 @@ class Score(msgspec.Struct, frozen=True):
     subscores: tuple[Subscore, ...] = ()
 
 
-class Span(msgspec.Struct, frozen=True):
+class Span(msgspec.Struct, frozen=True, gc=False):
     """A phase of a rollout, in seconds since the epoch."""
 
     start: float
@@ -64,7 +64,7 @@ class Span(msgspec.Struct, frozen=True):
         return self.end - self.start
 
 
-class Timing(msgspec.Struct, frozen=True):
+class Timing(msgspec.Struct, frozen=True, gc=False):
     """When each phase of a rollout began and ended."""
 
     setup: Span

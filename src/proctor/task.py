@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, overload
 
 import msgspec
 
@@ -60,6 +62,26 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         if not self.template:
             return self.info
         return {**self.info, "env": self.env, "template": self.template, "args": self.args}
+
+
+class TaskSequence(Sequence[Task]):
+    """Tasks whose number is known, each built on access."""
+
+    @abstractmethod
+    def build(self, number: int) -> Task:
+        """The task of this number, which exists."""
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Task]: ...
+    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
+        if isinstance(index, slice):
+            return [self.build(number) for number in range(*index.indices(len(self)))]
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(f"there is no task {index} among {len(self)}")
+        return self.build(number)
 
 
 def mint_task(env: str, template: str, args: dict[str, Any], slug: TaskId | None = None) -> Task:

@@ -120,12 +120,12 @@ class Tool:
             return msgspec.convert(value, self.types[argument], strict=False)
         except (msgspec.ValidationError, RecursionError) as error:
             problem, _, path = str(error).partition(" - at `$")
-            place = argument + path.removesuffix("`")
+            location = argument + path.removesuffix("`")
             choices = self._choices(self.spec.parameters["properties"][argument])
             if choices and not path:
                 problem = f"expected one of {', '.join(map(_short_repr, choices))}"
             raise ToolArgumentsError(
-                f"`{place}` of `{self.name}` is wrong: {problem[:1].lower()}{problem[1:]}; "
+                f"`{location}` of `{self.name}` is wrong: {problem[:1].lower()}{problem[1:]}; "
                 f"{_short_repr(value)} was sent{f' as `{argument}`' if path else ''}."
             ) from error
 

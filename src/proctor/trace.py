@@ -7,7 +7,7 @@ Messages are plain dictionaries in one provider-neutral shape:
 An assistant message may carry `reasoning_content` and `tool_calls`, each call
 `{"id", "name", "arguments"}` with the arguments as the JSON text the model wrote, valid or not.
 A tool message carries `tool_call_id`. An assistant message may carry `native`, what only the provider that
-wrote it can read: `{"by": client type, …}`. It is sent back to that provider and to nobody else.
+wrote it can read: `{"by": client type, …}`. It is sent back to that provider only.
 
 Knows nothing of tasks, scores or providers.
 """
@@ -36,7 +36,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its calls may run beside other calls of the same reply. Models are not told."""
 
 
-class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Tokens one model call, or one rollout, took."""
 
     input_tokens: int = 0

@@ -95,7 +95,7 @@ class TextMessage(AuthorMessage):
 
 
 class SystemMessage(AuthorMessage):
-    """Instructions, before all else."""
+    """Instructions, before everything else."""
 
     role_name = "system"
 

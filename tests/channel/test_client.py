@@ -178,9 +178,9 @@ def played(play: Play, folder: Path, **settings: Any) -> Result:
     ("answers", "outcome", "said"),
     [
         ({"tasks_start": {}}, "environment_error", "prompt"),
-        ({"tasks_start": {"prompt": ""}}, "environment_error", "empty prompt"),
+        ({"tasks_start": {"prompt": []}}, "environment_error", "empty prompt"),
         ({"tasks_start": {"prompt": 3}}, "environment_error", "prompt"),
-        ({"tasks_start": {"prompt": [{"role": "wizard", "content": "x"}]}}, "environment_error", "wizard"),
+        ({"tasks_start": {"prompt": [{"role": "user"}]}}, "environment_error", "without content"),
         ({"tasks_start": None}, "environment_error", "was lost"),
         ({"tasks_start": b"{half a fra"}, "timeout", ""),
         ({"tasks_grade": {}}, "grader_error", "score"),

@@ -49,7 +49,7 @@ def test_tasks_that_nobody_solves_and_that_everybody_solves_are_named_with_what_
     found = examine(*(play(tmp_path / name, rewards) for name in ("a", "b")))
 
     assert found["W511"].tasks == (0, 3)
-    assert "2 tasks are solved by nobody: task 0, 3" in found["W511"].message
+    assert "2 tasks are never solved: task 0, 3" in found["W511"].message
     assert "played 4 times or more, a task may still pass up to 53% of the time" in found["W511"].message
     assert "neither passing nor 0" in found["N521"].message
     both = [each for each in find_played_problems(read_played([tmp_path / "a"]), None) if each.code == "N521"]

@@ -484,6 +484,17 @@ def test_a_command_of_another_tool_is_answered_with_ours(proctor: Run) -> None:
     assert "Error: No such command 'deploy'; use `proctor env push`." in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("evl", "did you mean `proctor eval`?"), ("qqq", "`proctor --help` lists them all.")],
+)
+def test_a_misspelt_command_is_answered_with_the_nearest_one(proctor: Run, word: str, hint: str) -> None:
+    ran = proctor(word, "run")
+
+    assert ran.code == 2
+    assert f"Error: No such command '{word}'; {hint}" in ran.stderr
+
+
 def test_every_such_answer_names_a_command_that_exists() -> None:
     for words in ELSEWHERE.values():
         first, second = words.split()[:2]

@@ -135,7 +135,10 @@ def test_equivalence_has_a_line_of_its_own(runs: Path) -> None:
         ),
         (("good", "bad", "--level", "1.5"), "--level lies between 0.5 and 1, such as 0.95; got 1.5."),
         (("good", "bad", "--metric", "speed"), "No metric 'speed' in these runs."),
-        (("good", "bad", "--json", "--markdown"), "--json and --markdown are two formats; give one of them."),
+        (
+            ("good", "bad", "--json", "--markdown"),
+            "--json and --markdown cannot be combined; give one of them.",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_a_sentence(

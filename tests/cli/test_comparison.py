@@ -17,7 +17,8 @@ from proctor.cli.views.comparison import ComparisonRow, comparison_document, fin
 from proctor.cli.views.comparison_table import show_comparison, write_comparison
 from proctor.config.prices import Price
 from proctor.evaluation.evaluate import Result
-from proctor.report import ErrorLine, RolloutLine, Tally
+from proctor.report.lines import ErrorLine, RolloutLine
+from proctor.report.tally import Tally
 from proctor.run import Run, RunStatus
 from proctor.trace import Usage
 
@@ -76,9 +77,9 @@ def test_every_run_has_a_line_with_its_numbers_in_the_order_asked_for() -> None:
 
     assert head.split()[:5] == ["environment", "model", "reward", "interval", "coverage"]
     assert head.split()[5:] == ["pass@1", "pass^2", "errors", "tokens", "cost", "time"]
-    names, rest = ["gsm8k", "b", "0.500"], ["100 %", "0.500", "0.000", "4.8k", "$0.0056", "1 min 25 s"]
+    names, rest = ["gsm8k", "b", "0.500"], ["100%", "0.500", "0.000", "4.8k", "$0.0056", "1 min 25 s"]
     assert cells_of(first) == [*names, interval_of(paired), *rest]
-    names, rest = ["gsm8k", "a", "1.000*"], ["97.5 %", "1", "4.9k", "$0.0057", "1 min 25 s"]
+    names, rest = ["gsm8k", "a", "1.000*"], ["97.5%", "1", "4.9k", "$0.0057", "1 min 25 s"]
     assert cells_of(second) == [*names, interval_of(mostly), *rest]
 
 
@@ -126,7 +127,7 @@ def test_a_run_that_was_not_scored_enough_is_marked_and_never_the_best() -> None
     lines = lines_of(rows)
 
     assert find_best_rows(rows) == set()
-    assert "80 %!" in lines[1]
+    assert "80%!" in lines[1]
     assert any(line.startswith("! no verdict") for line in lines)
 
 

@@ -52,7 +52,7 @@ def test_json_that_is_typed_works_and_warns(capsys: pytest.CaptureFixture[str]) 
         ('{"key": "sk-swordfish"}', "'key' cannot be the name of a secret"),
         ('{"PATH": "sk-swordfish"}', "'PATH' would change how the run itself works"),
         ('{"KEY": 5}', "The value of KEY in --custom-secrets is not a string"),
-        ('{"KEY": "sk-swordfish', "--custom-secrets holds no JSON"),
+        ('{"KEY": "sk-swordfish', "--custom-secrets is not valid JSON"),
         ("{}", "names no secret"),
         ("", "names no secret"),
         ("@nowhere.env", "nowhere.env cannot be read: No such file"),

@@ -45,7 +45,8 @@ from proctor.events import (
     RunEnded,
     RunStarted,
 )
-from proctor.report import RolloutLine, Tally
+from proctor.report.lines import RolloutLine
+from proctor.report.tally import Tally
 from proctor.rollout import Outcome, Rollout, Span, Timing
 from proctor.run import Run, RunStatus
 from proctor.task import Task
@@ -190,7 +191,7 @@ def test_a_user_sees_how_far_a_run_is_what_it_scores_and_what_failed(show: Show)
     terminal.wait_for("8/10", "2 in flight", "0.833")
 
     assert terminal.line_with("echo") == "echo  with  scripted [bold]model[/bold]"
-    assert "80 %" in terminal.line_with("8/10")
+    assert "80%" in terminal.line_with("8/10")
     assert "6 tasks" in terminal.line_with("score  ")
     assert "repeats 0.833" in terminal.line_with("metrics")
     assert terminal.line_with("tokens  ").split()[1:5] == ["12", "in", "11", "out"]

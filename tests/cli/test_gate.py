@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 from click.testing import CliRunner
 
 from proctor.cli.commands.gate import gate_command

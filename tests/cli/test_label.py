@@ -86,6 +86,14 @@ def test_a_label_can_be_corrected_and_only_offered_scores_are_taken(folder: Path
     assert [each.score for each in read_labels(folder).of("ann").values()] == [1.0, 0.3]
 
 
+def test_going_back_says_where_one_is_and_an_end_within_a_line_ends_it(folder: Path) -> None:
+    shown = label(folder, "1\nb\n0\n0\n")
+
+    places = [line.partition("  ")[0] for line in shown.err.splitlines() if "score (" in line]
+    assert places == ["1/11", "2/11", "1/11", "2/11", "3/11"]
+    assert shown.err.splitlines()[-1] == "3 labels of run 1a2b saved; 9 left."
+
+
 def test_a_file_that_was_cut_off_loses_only_its_last_line(folder: Path) -> None:
     append_labels(folder, [Label(example_id=0, rollout=0, person="ann", score=1.0)])
     with (folder / LABELS).open("ab") as file:
@@ -198,7 +206,7 @@ def test_labels_serve_the_same_answers_under_another_judge_and_no_others(tmp_pat
     assert known["people"][0]["kappa"]["value"] == 1
     assert known["people"][0]["kappa"]["interval"]["low"] < 0.95, "40 labels prove no perfection"
     assert refused.code == 2
-    assert "not scored again from 5e6f" in refused.err
+    assert "not a re-score of 5e6f" in refused.err
 
 
 def test_a_run_without_labels_or_without_the_metric_says_what_to_do(tmp_path: Path, home: Path) -> None:

@@ -62,7 +62,7 @@ def test_the_table_says_what_buys_more(runs: Path) -> None:
     assert "To know the mean reward to within ±0.05" in shown
     assert "fewest rollouts" in shown
     assert "twice the tasks narrow the interval by 29%, and twice the rollouts per task by 7%" in shown
-    assert "80 % range" in shown
+    assert "80% range" in shown
 
 
 def test_it_fits_a_narrow_terminal(runs: Path) -> None:

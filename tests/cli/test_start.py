@@ -88,6 +88,18 @@ def test_a_short_command_loads_nothing_heavy(words: list[str], tmp_path: Path) -
     assert heavy(loaded(COMMAND.format(words=words), tmp_path)) == []
 
 
+def test_a_run_that_asks_nobody_loads_no_http_client(tmp_path: Path) -> None:
+    words = ["eval", "run", "echo", "-m", "scripted", "-n", "1", "-r", "1", "--json"]
+
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND.format(words=words)], cwd=tmp_path, capture_output=True, text=True
+    )
+
+    modules = set(json.loads(done.stderr.splitlines()[-1]))
+    assert "proctor.models.scripted" in modules
+    assert "aiohttp" not in modules
+
+
 def test_this_would_notice(tmp_path: Path) -> None:
     assert heavy(
         loaded("import json, sys, rich; sys.stderr.write(json.dumps([*sys.modules]))", tmp_path)

@@ -96,7 +96,7 @@ def test_a_rollout_is_told_in_order_with_results_beside_their_calls(proctor: Run
     assert "\x1b" not in shown.stdout
 
 
-@pytest.mark.parametrize("said", ["q" * 2_000_000, "\x1b]" * 200_000])
+@pytest.mark.parametrize("said", ["q" * 2_000_000, "\x1b]" * 200_000], ids=["letters", "escapes"])
 def test_an_endless_line_takes_no_time_by_the_square_of_its_length(
     proctor: Run, play: Play, said: str
 ) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from proctor import plugins
-from proctor.config.endpoints import Endpoint, ModelPreference, Registry, ServerAnswer, choose_endpoint
+from proctor.config.endpoint_choice import ServerAnswer, choose_endpoint
+from proctor.config.endpoints import Endpoint, ModelPreference, Registry
 from proctor.config.providers import PROVIDERS
 from proctor.errors import ConfigError
 
@@ -145,6 +146,13 @@ def test_a_key_alone_names_its_provider() -> None:
 
 def test_a_model_called_like_an_embedded_one_may_be_asked_elsewhere() -> None:
     assert chosen(EVERY_KEY, provider="openai", model="local").url == "https://api.openai.com/v1"
+
+
+def test_an_address_for_the_embedded_model_is_refused_rather_than_ignored() -> None:
+    address = "http://localhost:8000/v1"
+    with pytest.raises(ConfigError, match=r"leave -b out, or name the model that is served there"):
+        chosen({}, model="local", url=address)
+    assert chosen({}, model="local", url=address, client_type="openai_chat_completions").url == address
 
 
 # Whose key goes where

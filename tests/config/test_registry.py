@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from proctor import plugins
-from proctor.config.endpoints import Endpoint, Registry, choose_endpoint
+from proctor.config.endpoint_choice import choose_endpoint
+from proctor.config.endpoints import Endpoint, Registry
 from proctor.config.prices import Price, find_price
 from proctor.config.registry import open_registry, read_registry
 from proctor.config.schema import DEFAULT_REGISTRY, EvalConfig

@@ -251,6 +251,8 @@ def test_every_setting_may_be_written_by_its_name(written: Written) -> None:
         "no_interleave_scoring": True,
         "independent_scoring": True,
         "num_workers": 2,
+        "on": "ray://head:6379",
+        "on_args": {"cpus": 2, "placement": "pack"},
         "max_retries": 1,
         "start_timeout": 90.5,
         "timeout": 60.5,

@@ -329,7 +329,7 @@ def test_in_any_document_every_value_is_found_on_its_line(data: st.DataObject) -
     text = writer.document()
 
     document = tomllib.loads(text)  # what was written is TOML
-    found = Locator(text).located()
+    found = Locator(text).locate_keys()
 
     assert {where: found[where] for where in writer.lines} == writer.lines
     assert leaves(document) <= found.keys()

@@ -18,7 +18,7 @@ def test_without_a_limit_a_random_tenth_is_selected_the_same_everywhere() -> Non
 
     assert list(selection.indices) == [4, 23, 39, 53, 64, 67, 72, 83, 85, 91]
     assert selection.seed == 0
-    assert selection.describe() == "10 of 100 rows: a random 10 % (seed 0)"
+    assert selection.describe() == "10 of 100 rows: a random 10% (seed 0)"
 
 
 def test_the_tenth_depends_on_the_seed_and_on_the_content() -> None:

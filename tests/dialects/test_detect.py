@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from proctor.checkup.static import find_static_problems
+from proctor.dialects.isolated import Framework, has_framework
 from proctor.packages.dialects import read_imports
 from proctor.packages.loading import dialect_of, find_environment, load
 
@@ -74,3 +75,35 @@ def test_a_check_says_what_of_its_framework_an_environment_uses_and_what_does_no
     assert "Rubric" in findings["N121"]
     assert "JudgeRubric" in findings["N122"]
     assert "SandboxEnv" in findings["W121"]
+
+
+@pytest.mark.parametrize("form", ["import verifiers.v1 as vf", "from verifiers import v1 as vf"])
+def test_a_taskset_of_the_v1_engine_is_found_without_a_load_environment(tmp_path: Path, form: str) -> None:
+    file = tmp_path / "sums.py"
+    file.write_text(f"{form}\nclass Sums(vf.Taskset): ...\n")
+    dialect = dialect_of(find_environment(str(file)))
+    assert dialect is not None
+    assert dialect.title == "verifiers"
+
+
+def test_a_check_says_that_an_environment_of_several_agents_is_not_played(tmp_path: Path) -> None:
+    file = tmp_path / "duel.py"
+    file.write_text(
+        '"""A duel."""\nimport verifiers.v1 as vf\nclass Sums(vf.Taskset): ...\nclass Duel(vf.Env): ...\n'
+    )
+    findings = {each.code: each.message for each in find_static_problems(find_environment(str(file)), {})}
+    assert "Taskset" in findings["N121"]
+    assert "plays several agents" in findings["W121"]
+
+
+def test_a_module_that_defines_neither_is_not_taken_for_a_taskset(tmp_path: Path) -> None:
+    file = tmp_path / "helpers.py"
+    file.write_text("import verifiers.v1 as vf\ndef score(trace: vf.Trace): ...\n")
+    assert dialect_of(find_environment(str(file))) is None
+
+
+@pytest.mark.parametrize(("wanted", "fits"), [("packaging>=1", True), ("packaging<1", False)])
+def test_a_framework_beside_proctor_is_used_only_in_a_release_that_the_dialect_plays(
+    wanted: str, fits: bool
+) -> None:
+    assert has_framework(Framework("packaging", (wanted,))) is fits

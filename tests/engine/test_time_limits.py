@@ -22,7 +22,7 @@ from proctor.env.echo import EchoEnvironment
 from proctor.env.templates import Environment
 from proctor.errors import AgentError, ModelError
 from proctor.models.scripted import Scripted, Step
-from proctor.report import rollout_line
+from proctor.report.lines import rollout_line
 from proctor.rollout import Rollout
 from proctor.store.rows import build_row
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -49,11 +50,28 @@ class Echoing(MultiTurnEnv):
         return f"you said {messages[-1]['content']}"
 
 
+def list_states() -> list[Any]:
+    return [each for each in gc.get_objects() if type(each) is State]
+
+
 def environment(kind: type[MultiTurnEnv] = Echoing, **settings: Any) -> MultiTurnEnv:
     return kind(ROWS, **{"rubric": Rubric(count), **settings})
 
 
 # Turns
+
+
+def test_a_finished_rollout_leaves_nothing_to_the_garbage_collector(play: Play) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        before = list_states()
+        play(environment(max_turns=2), Scripted(["one", "two"]))
+        left = [state for state in list_states() if not any(state is each for each in before)]
+    finally:
+        gc.enable()
+
+    assert left == []
 
 
 def test_turns_alternate_until_there_were_enough(play: Play) -> None:
@@ -171,6 +189,32 @@ def test_stop_conditions_end_it_under_their_own_name_the_most_important_first(pl
 
     (rude,) = play(environment(Stopping), ["damn done"])
     assert rude.trace.stop_condition == "was_rude"
+
+
+class Ringing(MultiTurnEnv):
+    """Its second answer ends it."""
+
+    async def env_response(self, messages: list[Message], state: State) -> str:
+        state["rings"] = state.get("rings", 0) + 1
+        return f"ring {state['rings']}"
+
+    @stop
+    def rang_twice(self, state: State) -> bool:
+        return bool(state.get("rings", 0) >= 2)
+
+
+def test_as_in_verifiers_the_model_sees_the_answer_after_which_a_stop_condition_holds(play: Play) -> None:
+    (rollout,) = play(environment(Ringing), ["a", "b", "c", "d"])
+
+    assert [each["content"] for each in rollout.trace.completion] == ["a", "ring 1", "b", "ring 2", "c"]
+    assert (rollout.trace.stop_condition, reward(rollout)) == ("rang_twice", 3.0)
+
+
+def test_an_environment_may_be_ended_by_its_own_answer(play: Play) -> None:
+    (rollout,) = play(environment(Ringing, stops_after_response=True), ["a", "b", "c", "d"])
+
+    assert [each["content"] for each in rollout.trace.completion] == ["a", "ring 1", "b", "ring 2"]
+    assert (rollout.trace.stop_condition, reward(rollout)) == ("rang_twice", 2.0)
 
 
 def test_it_may_be_over_before_the_model_is_asked(play: Play) -> None:

@@ -20,6 +20,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from proctor.api.common import BASE, Page, Problem
+from proctor.api.runner import Report, ReportReply
 from proctor.api.runs import (
     Cause,
     Estimate,
@@ -28,8 +29,6 @@ from proctor.api.runs import (
     NewRuns,
     NewUpload,
     Progress,
-    Report,
-    ReportReply,
     RolloutBrief,
     RunEvent,
     RunInfo,

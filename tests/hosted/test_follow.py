@@ -13,15 +13,15 @@ from proctor.client.contexts import Context
 from proctor.client.follow import FollowTimings, follow
 from tests.hosted.double import TOKEN, Double
 
-QUICK = FollowTimings(poll=0.01, silence=2.0, first_pause=0.005, longest_pause=0.02, say_after=0.0)
+QUICK = FollowTimings(poll=0.01, silence=2.0, first_pause=0.005, longest_pause=0.02, notify_after=0.0)
 
 
 def read_all(
-    server: Double, run_id: str = "run-1", after: int = 0, say: Callable[[str], None] = lambda _: None
+    server: Double, run_id: str = "run-1", after: int = 0, notify: Callable[[str], None] = lambda _: None
 ) -> list[str]:
     async def main() -> list[str]:
         async with ServerConnection(Context(url=server.url, token=TOKEN)) as connection:
-            events = follow(connection, run_id, after, patience=QUICK, say=say)
+            events = follow(connection, run_id, after, patience=QUICK, notify=notify)
             return [f"{event.seq} {event.text or event.status}" async for event in events]
 
     return asyncio.run(asyncio.wait_for(main(), 15))
@@ -93,7 +93,7 @@ def test_a_server_that_restarts_is_waited_for(server: Double) -> None:
     async def main() -> list[str]:
         lines = []
         async with ServerConnection(Context(url=server.url, token=TOKEN)) as connection:
-            async for event in follow(connection, "run-1", patience=QUICK, say=said.append):
+            async for event in follow(connection, "run-1", patience=QUICK, notify=said.append):
                 lines.append(event.text or str(event.status))
                 seen.set()
         return lines

@@ -6,10 +6,16 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.dialects.killing import kill_run
+
+if TYPE_CHECKING:
+    from tests.conftest import Provider
 
 pytestmark = pytest.mark.interop
 
@@ -147,8 +153,8 @@ def test_the_unmodified_classes_of_osmosis_ai_are_played_at_their_own_server(
     assert "no rubric" in rows[3]["error"]["message"]
 
 
-def test_an_osmosis_rollout_gets_a_python_of_its_own(workspace: Path) -> None:
-    """Proctor's own Python may be too old for osmosis_ai, and does not have it."""
+def write_osmosis_rollout(workspace: Path) -> None:
+    """A rollout that says itself what it requires, and its recipe."""
     if find_python() is None:
         pytest.skip("osmosis_ai needs Python 3.12 or newer")
     folder = workspace / "rollouts/theirs"
@@ -161,6 +167,33 @@ def test_an_osmosis_rollout_gets_a_python_of_its_own(workspace: Path) -> None:
     recipe = (workspace / "configs/eval/with-openai.toml").read_text()
     recipe = recipe.replace("with_openai", "theirs").replace("limit = 2", "limit = 4")
     (workspace / "configs/eval/theirs.toml").write_text(recipe)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_killed_run_of_an_osmosis_rollout_resumes_and_leaves_no_process(
+    workers: str, workspace: Path, provider: Callable[..., Provider]
+) -> None:
+    write_osmosis_rollout(workspace)
+    said = {"France": "Paris", "Japan": [{"hangs": True}, "Kyoto"], "Italy": "?", "Spain": "?"}
+    words = ["eval", "run", "configs/eval/theirs.toml", "-m", "m", "-b", provider(said).url, "-s", "--json"]
+    words += ["-o", "out", "-w", workers]
+    folder = kill_run(words, workspace, {}, workspace / "out", rows=3)
+    done = subprocess.run(
+        [sys.executable, "-m", "proctor", *words, "--resume", str(folder), "--min-coverage", "0.1"],
+        cwd=workspace,
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_SECONDS,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert [row["reward"] for row in read_rows(json.loads(done.stdout))] == [1.0, 0.0, None, None]
+
+
+def test_an_osmosis_rollout_gets_a_python_of_its_own(workspace: Path) -> None:
+    """Proctor's own Python may be too old for osmosis_ai, and does not have it."""
+    write_osmosis_rollout(workspace)
 
     rows = read_rows(run(sys.executable, workspace, "theirs", [*CAPITALS, {"text": "?"}]))
 

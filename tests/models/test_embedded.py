@@ -132,7 +132,13 @@ def test_closing_breaks_the_requests_in_flight() -> None:
             await talking
         return time.monotonic() - began
 
+    open_before = open_files()
     assert asyncio.run(close_while_it_talks()) < 5
+    assert open_files() <= open_before + 4  # the library keeps a few
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/dev/fd").iterdir())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends an interrupt")

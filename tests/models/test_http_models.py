@@ -577,6 +577,33 @@ def test_a_server_that_keeps_closing_is_given_up_after_one_more_try(provider: Se
     assert len(server.requests) == 2
 
 
+def test_a_proxy_that_the_environment_names_is_used_with_its_password(
+    provider: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = provider("by proxy")
+    monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1").replace("//", "//ada:word@"))
+    monkeypatch.setenv("MODEL_KEY", "sk-1")
+
+    [reply] = ask(OpenAIChat, "http://models.invalid/v1", key_var="MODEL_KEY")
+
+    assert reply.text == "by proxy"
+    [request] = server.requests
+    assert request.path == "http://models.invalid/v1/chat/completions"
+    assert request.headers["proxy-authorization"] == "Basic YWRhOndvcmQ="
+    assert request.headers["authorization"] == "Bearer sk-1"
+
+
+def test_a_host_that_the_environment_exempts_is_reached_without_the_proxy(
+    provider: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = provider("by proxy")
+    monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
+    monkeypatch.setenv("no_proxy", "models.invalid")
+
+    assert isinstance(failure(OpenAIChat, "http://models.invalid/v1"), UnreachableError)
+    assert not server.requests
+
+
 def test_connections_are_pooled(provider: Serve) -> None:
     server = provider()
 

@@ -1,4 +1,4 @@
-"""A dashboard of three files, as the real one is built: an index, an asset, and the asset compressed."""
+"""A small dashboard, as the real one is built: an index, an asset, also compressed, and what to preload."""
 
 from __future__ import annotations
 
@@ -15,4 +15,5 @@ def build_small(folder: Path, name: str = "app-1234.js") -> Path:
     (folder / "index.html").write_text(
         f'<!doctype html><html lang="en"><title>…</title><script type="module" src="/assets/{name}"></script>'
     )
+    (folder / "preloads.json").write_text(f'[{{"pattern": "^/runs/[^/]+/t/", "files": ["assets/{name}"]}}]')
     return folder

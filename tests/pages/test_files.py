@@ -31,6 +31,24 @@ def test_what_programs_call_is_never_a_page(pages: BuiltPages, path: str) -> Non
     assert pages.answer(path, accept=BROWSER) is None
 
 
+def test_a_page_names_the_scripts_it_will_need(pages: BuiltPages) -> None:
+    answer = pages.answer("/runs/run-1/t/abc/0", accept=BROWSER)
+    assert answer is not None
+    assert answer.headers["link"] == "</assets/app-1234.js>; rel=modulepreload; crossorigin"
+    other = pages.answer("/runs", accept=BROWSER)
+    assert other is not None
+    assert "link" not in other.headers
+
+
+def test_a_list_of_scripts_that_cannot_be_read_costs_speed_and_nothing_else(tmp_path: Path) -> None:
+    folder = build_small(tmp_path / "dist")
+    (folder / "preloads.json").write_text("[{")
+    answer = BuiltPages(folder).answer("/runs/run-1/t/abc/0", accept=BROWSER)
+    assert answer is not None
+    assert answer.status == 200
+    assert "link" not in answer.headers
+
+
 def test_a_program_that_wants_no_page_gets_none(pages: BuiltPages) -> None:
     assert pages.answer("/runs/run-1", accept="application/json") is None
     assert pages.answer("/runs/run-1", accept="*/*") is None

@@ -33,7 +33,7 @@ def test_without_a_limit_a_recorded_random_tenth_is_played(project: MadeProject,
     assert len(rows) == 3
     assert metadata["environment"]["rows"] == ",".join(map(str, rows))
     assert metadata["environment"]["sampling_seed"] == 0
-    assert metadata["selection"].startswith("3 of 30 rows: a random 10 % (seed 0): ")
+    assert metadata["selection"].startswith("3 of 30 rows: a random 10% (seed 0): ")
     assert len(metadata["config_hash"]) == 16
     assert metadata["environment"]["rollout"] == "my-rollout"
     assert ran.folder.is_relative_to(project.root / "outputs")
@@ -66,7 +66,7 @@ def test_a_dry_run_shows_the_rows_and_calls_no_model(project: MadeProject, say: 
     document = json.loads(say(*RUN, "--dry-run").stdout)
 
     assert document["planned_rollouts"] == 3
-    assert document["selection"].startswith("3 of 30 rows: a random 10 %")
+    assert document["selection"].startswith("3 of 30 rows: a random 10%")
     assert not (project.root / "outputs").exists()
 
 
@@ -127,7 +127,7 @@ def test_variables_and_secrets_reach_the_rollout_and_no_value_is_stored(
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("-n", "5"), "my.toml decides about --num-examples; change it there."),
+        (("-n", "5"), "my.toml sets --num-examples; change it there."),
         (("--hosted",), "`proctor eval submit configs/eval/my.toml` runs one on a server"),
         (("--fresh", "--retry-failed"), "--fresh and --retry-failed exclude each other"),
         (("--rows", "1", "--offset", "2"), "--rows names the rows, and --offset skips some"),

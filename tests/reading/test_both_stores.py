@@ -161,12 +161,26 @@ def test_one_rollout_in_all_its_parts(opened: Opened) -> None:
     view = opened.get(at)
     assert view["entry"] == entries[6]
     assert view["neighbours"]["previous_rollout"] == [entries[5]["key"], 1]
+    assert view["total_events"] == len(view["events"])
+    beginning = opened.get(at, most_events=1)
+    assert (beginning["events"], beginning["total_events"]) == (view["events"][:1], view["total_events"])
     window = opened.get(f"{at}/events", first=1)
     assert window["items"][-1]["text"]["head"] == "something\nelse"
     assert opened.get(f"{at}/calls/0")["messages"][-1]["content"] == "say 3"
     assert opened.get(f"{at}/raw")["example_id"] == 3
     for path in (f"{at}/calls/9", f"{at}/files/0", f"{at}/images/0/0", "/runs/FIRST/rollouts/0/0"):
         assert opened.ask(path).status == 404
+
+
+def test_who_reads_a_filtered_list_walks_through_that_list(opened: Opened) -> None:
+    best = opened.get("/runs/FIRST/rollouts", outcome="scored", sort="reward", descending="true")["items"]
+    at = f"/runs/FIRST/rollouts/{best[2]['key']}/{best[2]['number']}"
+    near = opened.get(at, outcome="scored", sort="reward", descending="true")["neighbours"]
+    assert near["previous_rollout"] == [best[1]["key"], best[1]["number"]]
+    assert near["next_rollout"] == [best[3]["key"], best[3]["number"]]
+    assert (near["place"], near["total"]) == (2, 6)
+    outside = opened.get(at, outcome="model_error")["neighbours"]
+    assert outside["total"] == 8
 
 
 def test_search_diff_compare_and_export(opened: Opened) -> None:

@@ -14,7 +14,7 @@ from proctor.errors import ModelTimeoutError
 from proctor.models.scripted import Step
 from proctor.reading.entries import cost_by_prices, pack_entry, read_entry, task_key, unpack_entry
 from proctor.reading.foreign_rows import read_foreign_entry
-from proctor.report import Tally
+from proctor.report.tally import Tally
 from proctor.store.folder import UNREADABLE
 from tests.reading.conftest import Play
 

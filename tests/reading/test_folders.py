@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import json
+import os
 import shutil
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -17,11 +18,11 @@ import pytest
 
 from proctor.api.feed import FeedEvent
 from proctor.api.log import LogQuery
-from proctor.api.refusals import NotFoundError
-from proctor.api.rollout_list import RolloutQuery, TaskQuery
-from proctor.api.rollout_view import EventQuery, EventWindow, RolloutView
+from proctor.api.refusals import ApiError, NotFoundError
+from proctor.api.rollout_list import RolloutQuery, RolloutViewQuery, TaskQuery
+from proctor.api.rollout_view import EventQuery, EventWindow, RolloutView, SearchQuery
 from proctor.api.run_list import RunListQuery
-from proctor.errors import ModelTimeoutError
+from proctor.errors import ModelTimeoutError, StoreError
 from proctor.reading import rollout_handlers
 from proctor.reading.exchange import ReadRequest
 from proctor.reading.folders import reader as reader_module
@@ -153,7 +154,7 @@ def test_every_part_of_a_run_can_be_read(played: Path, outputs: Path) -> None:
         (failures,) = await ask(rollout_handlers.get_failures)
         assert (failures.kind, failures.count) == ("ModelTimeoutError", 2)
         at = {"key": page.items[2].key, "number": "0"}
-        view: RolloutView = await ask(rollout_handlers.get_rollout, **at)
+        view: RolloutView = await ask(rollout_handlers.get_rollout, RolloutViewQuery(), **at)
         assert view.entry == page.items[2]
         assert view.neighbours.previous_rollout == (page.items[0].key, 1)
         assert view.neighbours.next_task == (page.items[4].key, 0)
@@ -162,7 +163,7 @@ def test_every_part_of_a_run_can_be_read(played: Path, outputs: Path) -> None:
         raw = await ask(rollout_handlers.get_raw, **at)
         assert msgspec.json.decode(raw.body)["example_id"] == 1
         with pytest.raises(NotFoundError):
-            await ask(rollout_handlers.get_rollout, key="0" * 16, number="0")
+            await ask(rollout_handlers.get_rollout, RolloutViewQuery(), key="0" * 16, number="0")
 
     with_library(outputs, read)
 
@@ -307,7 +308,8 @@ def test_a_run_of_verifiers_is_shown_with_what_it_has(tmp_path: Path) -> None:
         page = list_rollouts(await (await library.open("abc")).index(), RolloutQuery(sort="task"))
         assert [(entry.task, entry.number) for entry in page.items] == [(0, 0), (0, 1), (1, 0), (1, 1)]
         view = await rollout_handlers.get_rollout(
-            library, ReadRequest({"run_id": "abc", "key": page.items[3].key, "number": "1"})
+            library,
+            ReadRequest({"run_id": "abc", "key": page.items[3].key, "number": "1"}, RolloutViewQuery()),
         )
         assert view.entry.reward == 1.0
         assert [event.role for event in view.events] == ["user", "assistant", "assistant"]
@@ -315,37 +317,93 @@ def test_a_run_of_verifiers_is_shown_with_what_it_has(tmp_path: Path) -> None:
     with_library(tmp_path, read)
 
 
+class SlowFile:
+    """A results file of which only the first row can be read, until it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_begun, self.go_on = threading.Event(), threading.Event()
+        monkeypatch.setattr(rows_file, "iterate_lines", self._iterate)
+
+    def _iterate(self, file: int, start: int) -> Iterator[tuple[int, bytes]]:
+        for place, line in enumerate(iterate_lines(file, start)):
+            if place == 1:
+                self.is_begun.set()
+                self.go_on.wait(60)
+            yield line
+
+
 def test_a_long_file_can_be_listed_while_it_is_still_being_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_run(tmp_path / "run", [row(example_id=task) for task in range(100)], status="finished")
-    first_read, go_on = threading.Event(), threading.Event()
-
-    def iterate_slowly(file: int, start: int) -> Iterator[tuple[int, bytes]]:
-        for place, line in enumerate(iterate_lines(file, start)):
-            if place == 1:
-                first_read.set()
-                go_on.wait(60)
-            yield line
-
-    monkeypatch.setattr(rows_file, "iterate_lines", iterate_slowly)
-    monkeypatch.setattr(reader_module, "PATIENCE_SECONDS", 0.0)
+    file = SlowFile(monkeypatch)
 
     async def read(library: FolderLibrary) -> None:
         run = await library.open("run")
         everything = asyncio.create_task(run.index(whole=True))
-        await asyncio.to_thread(first_read.wait)
-        partial = await run.index()
+        await asyncio.to_thread(file.is_begun.wait)
+        partial = await run.index(patience_seconds=0)
         assert (partial.complete, len(partial)) == (False, 1)
         assert not list_rollouts(partial, RolloutQuery()).complete
-        go_on.set()
+        file.go_on.set()
         whole = await everything
         assert (whole.complete, len(whole)) == (True, 100)
 
     with_library(tmp_path, read)
 
 
+def test_a_search_finds_the_first_rows_while_the_others_are_still_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [{"role": "assistant", "content": "a needle"}]
+    write_run(tmp_path / "run", [row(example_id=task, completion=said) for task in range(3)])
+    file = SlowFile(monkeypatch)
+
+    async def read(library: FolderLibrary) -> None:
+        answer = await rollout_handlers.search_run(
+            library, ReadRequest({"run_id": "run"}, SearchQuery(q="NEEDLE"))
+        )
+        async with aclosing(cast("AsyncGenerator[bytes, None]", answer.body)) as hits:
+            assert json.loads(await anext(hits))["task"] == "0"
+            assert not file.go_on.is_set()
+            file.go_on.set()
+            rest = b"".join([lines async for lines in hits]).splitlines()
+            assert [json.loads(line)["task"] for line in rest] == ["1", "2"]
+
+    with_library(tmp_path, read)
+
+
+def test_lines_of_any_length_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_file, "CHUNK_BYTES", 4)
+    lines = [b"\n", b"ab\n", b"abc\n", b"abcd\n", b"abcdefghijk\n", b"x\n"]
+    path = tmp_path / "lines"
+    path.write_bytes(b"".join(lines) + b"still being written")
+    with path.open("rb") as file:
+        found = list(iterate_lines(file.fileno(), 0))
+        assert [line for _, line in found] == lines
+        assert list(iterate_lines(file.fileno(), found[4][0])) == found[4:]
+
+
 # What changes
+
+
+def test_rows_that_the_feed_reports_are_there_even_if_the_run_was_read_a_moment_ago(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_run(tmp_path / "run", [row()], status="running", planned=2)
+    monkeypatch.setattr(reader_module, "FRESH_SECONDS", 60.0)
+
+    async def read(library: FolderLibrary) -> None:
+        async with aclosing(cast("AsyncGenerator[FeedEvent | None, None]", library.changes())) as changes:
+            assert await anext(changes) is None
+            run = await library.open("run")
+            assert len(await run.index()) == 1
+            with (folder / "results.jsonl").open("ab") as file:
+                file.write(row(example_id=1) + b"\n")
+            assert await anext(changes) is not None
+            assert len(await run.index()) == 2
+
+    with_library(tmp_path, read)
 
 
 def test_the_feed_tells_of_new_rows_new_runs_and_deleted_ones(tmp_path: Path) -> None:
@@ -439,3 +497,36 @@ def test_a_log_that_grows_or_is_replaced_is_read_on(log: LogFile, tmp_path: Path
 
 def test_a_run_without_a_log_has_an_empty_one(tmp_path: Path) -> None:
     assert LogFile(tmp_path / "none.log").page(LogQuery(), is_complete=True).items == []
+
+
+# Of others
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "metadata.json", "run.log", "labels.jsonl"])
+def test_a_run_folder_with_a_named_pipe_in_it_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
+    folder = write_run(tmp_path / "planted", [row()], env_id="x", model="m", status="running")
+    honest = write_run(tmp_path / "honest", [row()], env_id="x", model="m", status="finished")
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+
+    async def read(library: FolderLibrary) -> list[str]:
+        listed = [run.id for run in (await library.list_runs(RunListQuery())).items]
+        with suppress(ApiError, StoreError):
+            planted = await library.open("planted")
+            await planted.log(LogQuery())
+            await planted.labels()
+            await planted.summary()
+        await (await library.open("honest")).summary()
+        return listed
+
+    assert honest.name in in_time(lambda: with_library(tmp_path, read))
+
+
+def in_time(work: Callable[[], T]) -> T:
+    """What it returns; a thread that waits for a pipe would keep this process from ending."""
+    found: list[T] = []
+    thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert found, "it still waits"
+    return found[0]

@@ -20,7 +20,8 @@ from proctor.reading.event_window import cut_list, cut_text
 from proctor.reading.replays import ReplayCache
 from proctor.reading.rollout_index import RolloutIndex
 from proctor.reading.rollout_pages import list_rollouts
-from proctor.report import MOST_NAMES, OTHERS, Tally
+from proctor.report.limits import MOST_NAMES, OTHERS
+from proctor.report.tally import Tally
 from proctor.store.alignment import compare_rollouts
 from tests.reading.records import indexed, record
 

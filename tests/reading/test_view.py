@@ -220,6 +220,7 @@ def test_the_command_takes_the_next_port_serves_and_ends_on_ctrl_c(played: Path,
             _, errors = view.communicate(timeout=60)
     assert view.returncode == 0
     assert f"Port {port} is in use" in errors
+    assert ("run make web" in errors) != BuiltPages().are_built()
     assert "Traceback" not in errors
 
 

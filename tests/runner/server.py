@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.api.common import BASE
-from proctor.api.runs import Ending, LostRun, Report
+from proctor.api.runner import Ending, LostRun, Report
 
 
 class Answer(NamedTuple):

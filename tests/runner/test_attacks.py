@@ -20,6 +20,7 @@ import pytest
 
 from proctor.isolation import limits
 from proctor.isolation.command_line import SandboxUser
+from proctor.isolation.untrusted_tree import occupied_bytes
 from proctor.runner import launch as walls
 from proctor.runner.launch import launch
 from tests.runner.playing import PYTHON, disable_bubblewrap, play, spec_of
@@ -224,7 +225,9 @@ def test_a_run_dies_with_its_host_even_if_that_is_killed(tmp_path: Path) -> None
 
 def ended(handle: int) -> None:
     """Waits until a process is gone."""
-    ready, _, _ = select.select([handle], [], [], 10)
+    waiting = select.poll()  # select takes no descriptor above 1,023
+    waiting.register(handle, select.POLLIN)
+    ready = waiting.poll(10_000)
     os.close(handle)
     assert ready, "a process lives on"
 
@@ -321,6 +324,8 @@ def test_a_run_that_is_slow_to_measure_is_ended_as_soon_as_the_disk_fills(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(walls, "DISK_SHARE", 1e6)  # as if it had so many entries
+    # As if nobody else used the disk: what others free meanwhile would hide what the run writes.
+    monkeypatch.setattr(walls, "free_bytes", lambda folders: 2**40 - occupied_bytes(folders, 2**40))
 
     ended = play(spec_of(SLOW_TO_MEASURE, tmp_path / "run", limits=limits.RunLimits(disk_mb=40))).ended
 

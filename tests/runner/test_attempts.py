@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from proctor.api.runs import Lease, RunAssignment
+from proctor.api.runner import Lease, RunAssignment
 from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.errors import InstallError

@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +24,7 @@ from proctor.client.contexts import Context
 from proctor.errors import InstallError
 from proctor.isolation.limits import RunLimits
 from proctor.runner.checks import INSPECTION_FILE, Checker, check_one, read_inspection
+from proctor.runner.details import LONGEST_EXAMPLE
 from proctor.runner.inspection import EnvironmentInspection
 from proctor.runner.venvs import Venvs
 from proctor.runner.wheels import fetch_wheel
@@ -139,6 +142,76 @@ def test_a_good_version_passes_with_the_number_of_its_tasks(shared: Path) -> Non
     assert result.facts["mean_prompt_characters"] == 4.0
     assert "a line of its own" in result.log
     assert result.lock == ""
+
+
+DESCRIBED = """
+import proctor as pr
+
+def exact(completion, answer): return 1.0
+
+async def look_up(word: str) -> str:
+    '''Looks a word up.'''
+    return word
+
+def load_environment(level: int = 3, *, language: "str | None" = None, **more):
+    return pr.ToolEnv(
+        dataset=[{"question": "Say it: " + "x" * 20_000, "answer": "1"}],
+        rubric=pr.Rubric(funcs=[exact], weights=[float("nan")]),
+        tools=[look_up],
+        max_turns=4,
+    )
+"""
+
+
+def test_what_a_version_takes_and_offers_is_reported_and_cut_to_what_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "plain_env.py").write_text(DESCRIBED)
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "plain-env"\nversion = "1"\n[tool.proctor.eval]\nnum_examples = 7\n'
+    )
+    code = "import msgspec, sys; from proctor.runner.inspection import inspect_module as look; "
+    code += "sys.stdout.buffer.write(msgspec.json.encode(look('plain_env')))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True, timeout=120
+    )
+    inspection = msgspec.json.decode(ran.stdout, type=EnvironmentInspection)
+    assert inspection.problem == "", inspection
+    details = inspection.details
+    assert details is not None
+    assert [(each.name, each.type, each.default) for each in details.arguments] == [
+        ("level", "int", "3"),
+        ("language", "'str | None'", "None"),
+    ]
+    assert (details.takes_any, dict(details.defaults), details.max_turns) == (True, {"num_examples": 7}, 4)
+    assert [(each.name, each.weight) for each in details.rewards] == [("exact", None)]
+    assert [(each.name, each.description) for each in details.tools] == [("look_up", "Looks a word up.")]
+    assert details.example is not None
+    assert details.example.is_cut
+    assert len(details.example.prompt[-1].text) == LONGEST_EXAMPLE
+
+
+def test_arguments_are_known_of_a_version_that_needs_a_secret_or_cannot_be_described(tmp_path: Path) -> None:
+    (tmp_path / "shy_env.py").write_text(
+        "import os\ndef load_environment(level: int = 3): return os.environ['JUDGE_KEY']\n"
+    )
+    (tmp_path / "odd_env.py").write_text(
+        GOOD.replace("load_environment()", "load_environment(level: int = 3)")
+        .replace(
+            "    return pr.Single", "    class Odd(pr.SingleTurnEnv):\n        tools = 5\n    return Odd("
+        )
+        .replace("Odd(TurnEnv(", "Odd(")
+    )
+    code = "import msgspec, sys; from proctor.runner.inspection import inspect_module as look; "
+    code += "sys.stdout = sys.stderr; out = [look(n, ['JUDGE_KEY']) for n in ('shy_env', 'odd_env')]; "
+    code += "sys.__stdout__.buffer.write(msgspec.json.encode(out))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True, timeout=120
+    )
+    shy, odd = msgspec.json.decode(ran.stdout, type=list[EnvironmentInspection])
+    assert (shy.needs_secret, odd.problem) == ("JUDGE_KEY", "")
+    for inspection in (shy, odd):
+        assert inspection.details is not None
+        assert [each.name for each in inspection.details.arguments] == ["level"]
+    assert b"AttributeError" in ran.stderr  # why it could not be described is in the check's log
 
 
 def test_of_a_version_that_prints_without_end_the_beginning_and_the_end_are_kept(shared: Path) -> None:

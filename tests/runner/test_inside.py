@@ -155,3 +155,63 @@ def test_a_hosted_run_says_that_it_waits_for_its_provider(folder: Path) -> None:
         assert play(server, folder, SUMS, num_examples=1).returncode == EXIT_REPORTED
         lines = server.log
     assert any(level == "WARNING" and "Waiting for tiny until" in text for level, text in lines)
+
+
+MANY = """
+from proctor import Rubric, SingleTurnEnv
+
+def load_environment():
+    rows = [{"question": f"say {n}", "answer": ""} for n in range(400)]
+    return SingleTurnEnv(rows, rubric=Rubric(lambda completion: 1.0))
+"""
+
+
+def test_a_hosted_run_stops_once_its_mean_is_known(folder: Path) -> None:
+    with hearing(answer) as server:
+        few = {"num_examples": -1, "rollouts_per_example": 1, "max_concurrent": 2}
+        done = play(server, folder, MANY, **few, until_halfwidth=0.1)
+        assert done.returncode == EXIT_REPORTED, done.stderr
+        ending, planned = server.ending, [each.planned for each in server.reports if each.planned]
+
+    stop = ending.metadata["early_stop"]
+    assert (ending.status, stop["reached"], stop["available"]) == ("finished", True, 400)
+    assert stop["tasks"] < 400
+    assert planned[-1] == ending.metadata["planned"] < 400, "the server counts what is played as the whole"
+    assert ending.metadata["summary"]["coverage"] == 1.0
+
+
+def test_a_hosted_run_stops_once_it_is_better_than_a_run_on_the_server(folder: Path) -> None:
+    lost = b"".join(
+        b'{"example_id":%d,"rollout":0,"outcome":"scored","reward":0.0}\n' % task for task in range(400)
+    )
+
+    def with_baseline(path: str, body: bytes) -> Answer:
+        return Answer(200, lost) if path == "/runner/baseline.jsonl" else answer(path, body)
+
+    with hearing(with_baseline) as server:
+        done = play(
+            server, folder, MANY, num_examples=-1, rollouts_per_example=1, until_decided="run-0f3a9c2b1d"
+        )
+        assert done.returncode == EXIT_REPORTED, done.stderr
+        stop = server.ending.metadata["early_stop"]
+
+    assert (stop["verdict"], stop["baseline"], stop["reached"]) == ("better", "run-0f3a9c2b1d", True)
+    assert stop["tasks"] < 400
+
+
+def test_a_baseline_that_is_gone_fails_the_run_with_a_sentence(folder: Path) -> None:
+    def without_baseline(path: str, body: bytes) -> Answer:
+        if path == "/runner/baseline.jsonl":
+            return Answer(
+                404, json.dumps({"code": "not_found", "message": "There is no run 'run-1'."}).encode()
+            )
+        return answer(path, body)
+
+    with hearing(without_baseline) as server:
+        done = play(server, folder, MANY, num_examples=2, rollouts_per_example=1, until_decided="run-1")
+        assert done.returncode == EXIT_REPORTED, done.stderr
+        ending = server.ending
+
+    assert ending.status == "failed"
+    assert ending.cause is not None
+    assert "There is no run 'run-1'" in ending.cause.message

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.api.runs import Ending
+from proctor.api.runner import Ending
 from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.events import RunStarted
@@ -43,7 +43,7 @@ def reported(server: Hearing, folder: Path, rows: list[dict[str, object]], *line
             reporter.start()
             for line in lines:
                 reporter.report_line(line)
-            reporter.hear(RunStarted(RUN, planned=len(rows)))
+            reporter.take_event(RunStarted(RUN, planned=len(rows)))
             await reporter.end(Ending(status="finished"))
             return not reporter.is_over
 

@@ -26,6 +26,12 @@ if words[0] == "exec" and not answer:
     place = words.index("-c") - 1
     os.execv({python!r}, [{python!r}, *words[place + 1 :]])
 time.sleep(answer.get("sleep", 0))
+if "then" in answer:
+    with open(folder + "/answers.json", "r+") as file:
+        answers = {{**json.load(file), **answer["then"]}}
+        file.seek(0)
+        file.write(json.dumps(answers))
+        file.truncate()
 sys.stdout.write(answer.get("out", ""))
 sys.stderr.write(answer.get("err", ""))
 sys.exit(answer.get("code", 0))

@@ -181,6 +181,22 @@ def test_an_image_that_is_missing_is_pulled_once_for_all_rollouts(docker: Any) -
     assert docker.called("pull") == [["pull", "--quiet", "letters"]]
 
 
+def test_workers_on_one_machine_pull_an_image_once(
+    docker: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    missing = {"err": "Error: No such image: letters", "code": 1}
+    here = {"out": "sha256:abc\n"}
+    docker.answers(image=missing, pull={"sleep": 0.3, "then": {"image": here}})
+
+    async def check_all() -> None:
+        await asyncio.gather(*(DockerRuntime("letters").check() for _ in range(3)))
+
+    asyncio.run(check_all())
+
+    assert docker.called("pull") == [["pull", "--quiet", "letters"]]
+
+
 def test_settings_that_the_engine_refuses_are_told_before_any_rollout(docker: Any) -> None:
     docker.answers(
         create={"err": "docker: Error response: only 2 CPUs\n\nRun 'docker run --help' for more", "code": 125}
@@ -195,7 +211,7 @@ def test_settings_that_the_engine_refuses_are_told_before_any_rollout(docker: An
 
 
 def test_a_folder_to_mount_that_is_not_there_is_named(docker: Any) -> None:
-    with pytest.raises(ConfigError, match="/no/such/folder, which is to be mounted, does not exist"):
+    with pytest.raises(ConfigError, match="cannot mount /no/such/folder: it does not exist"):
         asyncio.run(DockerRuntime("letters", mounts=["/no/such/folder:/data"]).check())
 
 
@@ -235,7 +251,7 @@ def test_settings_that_cannot_work_are_refused_at_once(settings: dict[str, Any],
 def test_a_variable_to_pass_on_that_is_not_set_is_named(docker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOT_HERE", raising=False)
 
-    with pytest.raises(ConfigError, match="NOT_HERE is to be passed on but not set"):
+    with pytest.raises(ConfigError, match="NOT_HERE must be passed on, but is not set"):
         asyncio.run(DockerRuntime("letters", env={"NOT_HERE": None}).check())
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from proctor.support.shield import create_or_undo, finish
+from proctor.support.cancellation import create_or_undo, finish
 
 
 def test_work_is_finished_before_the_cancellation_goes_on() -> None:

@@ -24,7 +24,8 @@ from proctor.run import ENDED
 from proctor.server.db.database import Database
 from proctor.server.db.tables import accounts, calls, entries, holds, runs
 from tests.server.serving import Api
-from tests.server.workplace import Workplace, processes, wait_for
+from tests.server.workplace import Workplace, processes
+from tests.waiting import wait_for
 
 PRICED = """
 [[endpoint]]

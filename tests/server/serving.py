@@ -10,10 +10,11 @@ import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 import uvicorn
 from litestar import Litestar
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from proctor.api.common import BASE, HOST_KEY_HEADER
 from proctor.api.people import SCOPES
 from proctor.server.app import build_app, serve_platform
 from proctor.server.platform import Platform
+from proctor.server.secrets.vault import KEY_FILE_VARIABLE, new_key
 from proctor.server.server import create_http_server, open_server
 from proctor.server.settings import Settings
 from tests.server.empty_database import write_sqlite
@@ -116,6 +118,13 @@ class Served(NamedTuple):
         return asyncio.run_coroutine_threadsafe(work(*args), self.platform.loop).result(SECONDS)
 
 
+def kept_file(served: Served, sha256: str) -> Path:
+    """The file of a server whose store is a folder."""
+    path = served.platform.blobs.store.path(served.call(served.platform.blobs.find, sha256).key)
+    assert path is not None
+    return path
+
+
 @contextmanager
 def serving(settings: Settings) -> Iterator[Served]:
     settings = replace(settings, port=settings.port or free_port())
@@ -124,6 +133,26 @@ def serving(settings: Settings) -> Iterator[Served]:
     opened = open_server(settings)
     with app_for(opened.platform) as app:
         yield from run_in_thread(opened.platform, create_http_server(opened.platform, app))
+
+
+@contextmanager
+def serving_two(
+    folder: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Served, Served]]:
+    """Two servers with folders of their own, but for the key and the files."""
+    key = folder / "shared.key"
+    key.write_bytes(new_key())
+    monkeypatch.setenv(KEY_FILE_VARIABLE, str(key))
+    with ExitStack() as stack:
+        first = stack.enter_context(
+            serving(settings_in(folder / "a", database=database, files=folder / "files"))
+        )
+        (folder / "b").mkdir()
+        (folder / "b" / "data-root-token").write_text(first.root.token)
+        second = stack.enter_context(
+            serving(settings_in(folder / "b", database=database, files=folder / "files"))
+        )
+        yield first, second
 
 
 def run_in_thread(platform: Platform, server: uvicorn.Server) -> Iterator[Served]:

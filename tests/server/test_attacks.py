@@ -8,6 +8,7 @@ and hub, inference, places and secrets beside this file.
 from __future__ import annotations
 
 import json
+import re
 import socket
 import stat
 from collections.abc import Iterator
@@ -18,7 +19,8 @@ import pytest
 
 from tests.server.hub.packages import add_to_zip, made, push
 from tests.server.serving import Api
-from tests.server.workplace import Person, Workplace, wait_for, workplace
+from tests.server.workplace import Person, Workplace, workplace
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.usefixtures("sandboxes"), pytest.mark.xdist_group("attacks")]
 
@@ -237,7 +239,8 @@ def test_no_command_line_of_the_machine_shows_a_secret_while_runs_are_played(sie
     assert siege.ada.ok("eval", "info", siege.victim, "--json").json["status"] == "running"
     words = [contents(file) for file in Path("/proc").glob("[0-9]*/cmdline")]
     assert any(b"proctor.runner" in each for each in words)
-    assert not any(TREASURE.encode() in each or b"proctor_" in each for each in words)
+    token = re.compile(rb"proctor_[0-9a-zA-Z]+_")
+    assert [each for each in words if TREASURE.encode() in each or token.search(each)] == []
 
 
 def contents(file: Path) -> bytes:

@@ -21,7 +21,8 @@ from sqlalchemy import Connection, update
 
 from proctor.api import bounds
 from proctor.api.hub import EnvironmentChange, PushForm
-from proctor.api.runs import NewRun, Report
+from proctor.api.runner import Report
+from proctor.api.runs import NewRun
 from proctor.server.app import create_app
 from proctor.server.db.tables import environments, runs
 from proctor.server.requests import LONGEST_PARAMETER, METHODS_WITH_BODY, check_tables, most_bytes_of
@@ -66,6 +67,7 @@ def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 WITHOUT_A_SHAPE = {
     "push": PushForm,
+    "check_run": NewRun,
     "take_report": Report,
     "upload_report": Report,
     "write_file": None,
@@ -75,6 +77,12 @@ WITHOUT_A_SHAPE = {
     "check_again": None,
     "claim_check": None,
     "take_webhook": None,
+    "invite_user": None,
+    "send_dataset_part": None,
+    "finish_dataset_upload": None,
+    "start_example": None,
+    "delete_run_comment": None,
+    "cancel_dataset_upload": None,
 }
 """Handlers that read their body by themselves, as what; None: as bytes, or not at all."""
 
@@ -203,10 +211,16 @@ def test_tables_of_anything_are_measured_wherever_they_are_taken(tmp_path: Path,
             "/hosts/checks/x",
             {"passed": True, "message": "", "seconds": 1.0, "task_list": many},
         ),
+        ("CheckResult", "details"): (
+            host,
+            "/hosts/checks/x",
+            {"passed": True, "message": "", "seconds": 1.0, "details": {"defaults": {"x": "x" * 300_000}}},
+        ),
     }
     dataset = {"owner": "ada", "name": "sums", "format": "jsonl", "sha256": "0" * 64, "selected_rows": 1}
     submitted = {"source": "ada/agents", "recipe": large, "dataset": dataset}
     attacks["NewSubmission", "recipe"] = (ada, "/submissions", submitted)
+    attacks["RowsRequest", "recipe"] = (ada, "/submissions/rows", {"recipe": large})
     assert set(attacks) == fields
     for who, path, body in attacks.values():
         answer = who("POST", path, body)

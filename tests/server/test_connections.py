@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import socket
 import time
@@ -10,12 +11,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from proctor.server.connections import ConnectionTable, connections_for
 from proctor.server.settings import ConnectionLimits
 from proctor.support.loop import raise_file_limit
 from tests.server.serving import Served, serving, settings_in
 from tests.server.workplace import workplace
+from tests.waiting import wait_for
 
 LIMITS = ConnectionLimits(
     in_all=20, head_seconds=1.0, body_seconds=1.0, stalled_seconds=1.0, bytes_per_second=100
@@ -91,6 +94,16 @@ def test_requests_that_come_together_are_all_answered(strict: Served) -> None:
     with connected(strict.url) as connection:
         connection.sendall((HALF + b"\r\n") * 5)
         assert read_to_end(connection).count(b"HTTP/1.1 200") == 5
+
+
+def test_a_request_is_freed_with_its_connection_without_a_collection_of_garbage(strict: Served) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        assert strict.root("GET", "/health").status == 200
+        wait_for(lambda: not any(isinstance(each, RequestResponseCycle) for each in gc.get_objects()))
+    finally:
+        gc.enable()
 
 
 def test_a_body_that_does_not_come_ends_the_connection(strict: Served) -> None:

@@ -14,7 +14,8 @@ from sqlalchemy import Connection, update
 from proctor.run import ENDED
 from proctor.server.db.database import Database, sqlite_url
 from proctor.server.db.tables import runs
-from tests.server.workplace import Workplace, wait_for, workplace
+from tests.server.workplace import Workplace, workplace
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.usefixtures("sandboxes"), pytest.mark.xdist_group("crashes")]
 

@@ -83,7 +83,7 @@ def test_a_run_on_a_server_without_a_host_says_that_nothing_will_play_it(tmp_pat
 
         said = ada.ok("eval", "run", "ada/sums", "--hosted", "-m", "parrot")
 
-        assert "No host is connected to this server, so the run waits." in said.stdout
+        assert "No host that can play runs is connected to this server, so the run waits." in said.stdout
         run_id = said.stdout.split()[0]
-        assert "No host is connected" in ada.ok("eval", "info", run_id).stdout
-        assert "No host is connected" in ada.ok("eval", "logs", run_id).stdout
+        assert "No host that can play runs is connected" in ada.ok("eval", "info", run_id).stdout
+        assert "No host that can play runs is connected" in ada.ok("eval", "logs", run_id).stdout

@@ -15,7 +15,8 @@ import pytest
 
 from tests.server.hub.packages import made, push
 from tests.server.serving import Api
-from tests.server.workplace import SUMS, Workplace, wait_for, workplace
+from tests.server.workplace import SUMS, Workplace, workplace
+from tests.waiting import wait_for
 
 PRICED = """
 [[endpoint]]

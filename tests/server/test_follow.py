@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.workplace import Person, Workplace, wait_for, workplace
+from tests.server.workplace import Person, Workplace, workplace
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("sandboxes")
 

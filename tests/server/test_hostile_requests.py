@@ -90,8 +90,10 @@ def report(run: Played, *rows: bytes, **more: Any) -> Answer:
 
 OPEN = {
     "/api/v1/health",
+    "/api/v1/ready",
     "/api/v1/session",
     "/api/v1/environments",
+    "/api/v1/environments/facets",
     "/api/v1/datasets",
     "/api/v1/schema/openapi.json",
 }

@@ -32,6 +32,11 @@ CHAT = {"model": "parrot", "messages": [{"role": "user", "content": "x"}], "max_
 DOCUMENTED = "/api/v1"
 BODIES: dict[str, Any] = {
     f"POST {DOCUMENTED}/runs": {"environment": "ada/sums@1.0", "model": "parrot", "settings": SETTINGS},
+    f"POST {DOCUMENTED}/runs/check": {
+        "environment": "ada/sums@1.0",
+        "model": "parrot",
+        "settings": {**SETTINGS, "until_decided": "run-0", "task_ids": [1]},
+    },
     f"POST {DOCUMENTED}/runs/estimate": {
         "environment": "ada/sums@1.0",
         "model": "parrot",
@@ -191,6 +196,13 @@ def test_an_estimate_of_what_could_not_be_run_is_refused(lab: Served, name: str,
     asked, run = lab.root("POST", "/runs/estimate", body), lab.root("POST", "/runs", body)
     assert asked.status == run.status or value is None
     assert asked.status in (200, 201, 422)
+
+
+@pytest.mark.parametrize("name", ["num_examples", "rollouts_per_example"])
+def test_more_rollouts_than_anybody_could_play_are_estimated_or_refused(lab: Served, name: str) -> None:
+    for count in (10**15, 2**63, 10**30):
+        body = {"environment": "ada/sums", "model": "parrot", "settings": {name: count}}
+        assert lab.root("POST", "/runs/estimate", body).status in (200, 422)
 
 
 @pytest.mark.parametrize("version", ["9" * 5_000, "1!" + "9" * 5_000, "1.0rc" + "9" * 5_000])

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from proctor.api.people import NewUser
 from proctor.server.db.database import Database
-from proctor.server.db.tables import creations, tokens
-from proctor.server.housekeeping import DAY, delete_expired
+from proctor.server.db.tables import creations, servers, tokens
+from proctor.server.housekeeping import DAY, clean_up_alone, delete_expired
 from proctor.server.people.records import add_user
 from proctor.server.people.tokens import make_token
+from proctor.server.registry import enter, has_other_release
 
 
 def test_old_creates_and_dead_tokens_are_forgotten_and_nothing_else(database: Database) -> None:
@@ -32,3 +33,26 @@ def test_old_creates_and_dead_tokens_are_forgotten_and_nothing_else(database: Da
         "alive",
     }
     assert database.read_now(lambda c: c.execute(select(creations.c.key)).scalars().all()) == ["new"]
+
+
+def test_one_of_several_servers_cleans_up(database: Database) -> None:
+    first = database.write_now(clean_up_alone, "server-1", time.time())
+    second = database.write_now(clean_up_alone, "server-2", time.time())
+    again = database.write_now(clean_up_alone, "server-1", time.time())
+
+    assert (first, second, again) == (True, database.is_sqlite, True)
+
+
+def test_nothing_is_moved_while_a_server_of_another_release_is_there(database: Database) -> None:
+    database.write_now(enter, "new", "folder-1", "http://127.0.0.1:1")
+    alone = database.read_now(has_other_release)
+    database.write_now(enter, "old", "folder-2", "http://127.0.0.1:2")
+    of_old = servers.c.id == "old"
+
+    def become(**values: object) -> bool:
+        database.write_now(
+            lambda connection: connection.execute(update(servers).where(of_old).values(values))
+        )
+        return database.read_now(has_other_release)
+
+    assert (alone, become(version="0.0.1"), become(seen_at=0.0)) == (False, True, False)

@@ -15,7 +15,8 @@ from proctor.server.db.database import Database, sqlite_url
 from tests.server.killing import Killer, Poller, need_true_books, need_whole, providing
 from tests.server.postgres import Cluster
 from tests.server.serving import Api
-from tests.server.workplace import Workplace, wait_for, workplace
+from tests.server.workplace import Workplace, workplace
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("sandboxes")
 

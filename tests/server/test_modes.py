@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 from collections.abc import Iterator
@@ -11,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from proctor.client.contexts import Context, Contexts, write_contexts
-from proctor.server.blobs import Blobs
 from proctor.server.private_files import tighten_data
+from proctor.server.storage.folder import FolderStore
 from proctor.store.locate import keep_private
-from tests.server.serving import serving, settings_in
+from tests.server.serving import kept_file, serving, settings_in
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def umask(mask: int) -> Iterator[None]:
 def open_to_others(folder: Path) -> list[str]:
     """What others could read if the folder were moved to where they can look; folders that sandboxes enter
     aside."""
-    entered = {"host", "fetches"}
+    entered = {"host", "fetches", "scans"}
     everything = (folder, *folder.rglob("*"))
     found = [path for path in everything if entered.isdisjoint(path.relative_to(folder).parts)]
     modes = {path.name: stat.S_IMODE(path.lstat().st_mode) for path in found if not path.is_symlink()}
@@ -41,7 +42,7 @@ def test_nothing_that_a_server_keeps_is_open_to_others(tmp_path: Path, mask: int
     settings = settings_in(tmp_path)
     with umask(mask), serving(settings) as server:
         server.user("ada")
-        server.platform.blobs.put(b"a wheel")
+        server.call(server.platform.blobs.add, b"a wheel")
         kept = {path.name for path in settings.data.iterdir()}
         assert {"proctor.db", "proctor.db-wal", "proctor.db-shm", "secret.key"} <= kept
         assert open_to_others(settings.data) == []
@@ -50,7 +51,7 @@ def test_nothing_that_a_server_keeps_is_open_to_others(tmp_path: Path, mask: int
 def test_what_an_earlier_version_left_open_is_tightened_at_the_start(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     with serving(settings) as server:
-        sha256 = server.platform.blobs.put(b"a wheel").sha256
+        sha256 = server.call(server.platform.blobs.add, b"a wheel").sha256
     for path in settings.data.rglob("*"):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -58,7 +59,7 @@ def test_what_an_earlier_version_left_open_is_tightened_at_the_start(tmp_path: P
 
     with serving(settings) as server:
         assert open_to_others(settings.data) == []
-        assert server.platform.blobs.path(sha256).read_bytes() == b"a wheel"
+        assert kept_file(server, sha256).read_bytes() == b"a wheel"
         assert server.root.get("/whoami")["user"]["name"] == "root"
 
 
@@ -91,8 +92,8 @@ def test_tightening_follows_no_link_and_waits_for_nobody(tmp_path: Path) -> None
 
 def test_a_blob_is_private_from_its_first_moment_on(tmp_path: Path) -> None:
     with umask(0):
-        blobs = Blobs(tmp_path / "blobs")
-        blobs.put(b"content")
+        (tmp_path / "new").write_bytes(b"content")
+        asyncio.run(FolderStore(tmp_path / "blobs").put("aa/file", tmp_path / "new"))
     assert open_to_others(tmp_path / "blobs") == []
 
 

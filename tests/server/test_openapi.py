@@ -265,11 +265,7 @@ def test_the_page_shows_every_operation_type_and_code_and_its_links_lead_there(
 
 
 def test_nothing_in_the_document_becomes_a_tag(document: Any) -> None:
-    changed = json.loads(
-        json.dumps(document).replace(
-            "Whether the server and its database answer", "<script>alert(1)</script>"
-        )
-    )
+    changed = json.loads(json.dumps(document).replace("Whether the server runs", "<script>alert(1)</script>"))
     page = render_page(changed, {})
     assert "<script" not in page
     assert "&lt;script&gt;" in page

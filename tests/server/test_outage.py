@@ -9,7 +9,8 @@ import pytest
 
 from tests.server.postgres import cluster
 from tests.server.serving import Api
-from tests.server.workplace import wait_for, workplace
+from tests.server.workplace import workplace
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.usefixtures("sandboxes"), pytest.mark.slow]
 
@@ -41,7 +42,7 @@ def test_a_database_that_goes_away_for_five_seconds_costs_a_run_no_rollout_and_n
         postgres.start()
 
         assert "does not answer" in away["reason"]
-        wait_for(lambda: Api(place.url)("GET", "/health").status == 200)
+        wait_for(lambda: Api(place.url)("GET", "/ready").status == 200)
         assert ada("eval", "wait", run_id, "--timeout", "60").code == 0
         run = place.root.get(f"/runs/{run_id}")
         assert (run["status"], run["progress"]["scored"], run["progress"]["failed"]) == ("finished", 60, 0)
@@ -57,5 +58,5 @@ def test_a_database_that_goes_away_for_five_seconds_costs_a_run_no_rollout_and_n
 
 
 def unavailable(url: str) -> dict[str, str] | None:
-    answer = Api(url)("GET", "/health")
+    answer = Api(url)("GET", "/ready")
     return dict(answer.body) if answer.status == 503 else None

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from proctor.api import field_problems
 from proctor.api.people import NewToken
 from proctor.api.runs import NewRun, NewUpload, Permissions
 from proctor.client.connection import encode_body
+from proctor.config import hosted
+from proctor.errors import did_you_mean
 from tests.server.hub.packages import made, push
 from tests.server.serving import Answer, Api, Served
 
@@ -105,3 +109,42 @@ def test_a_newer_client_sends_an_older_server_only_the_fields_that_are_used() ->
     assert json.loads(encode_body(NewToken(expires_in_days=None))) == {"expires_in_days": None}
     upload = NewUpload(client_run_id="1", environment="e", model="m", metadata={"config": {}})
     assert json.loads(encode_body(upload))["metadata"] == {"config": {}}
+
+
+def many(name: str, count: int) -> dict[str, str]:
+    return {f"{name}{number}": "x" for number in range(count)}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/runs", many("environmen", 40_000)),
+        ("/runs/run-0/labels", {"labels": [1] * 300_000}),
+        ("/runs/check", {"environment": "a/b", "custom_secrets": many("a", 40_000)}),
+        ("/runs/check", {"environment": "a/b", "settings": many("max_step", 30_000)}),
+        ("/environments?" + "&".join(f"nam{number}=" for number in range(6_000)), None),
+    ],
+    ids=["names", "items", "secrets", "settings", "parameters"],
+)
+def test_of_a_request_that_is_all_wrong_no_more_is_looked_at_than_is_named(
+    ada: Api, monkeypatch: pytest.MonkeyPatch, path: str, body: object
+) -> None:
+    """Each sentence takes a while to make, on the loop that serves everyone."""
+    made: list[object] = []
+
+    def counted(function: Callable[..., str]) -> Callable[..., str]:
+        def call(*args: object) -> str:
+            made.append(args)
+            return function(*args)
+
+        return call
+
+    for module in (field_problems, hosted):
+        monkeypatch.setattr(module, "did_you_mean", counted(did_you_mean))
+    monkeypatch.setattr(field_problems, "describe_value", counted(field_problems.describe_value))
+
+    answer = ada("GET" if body is None else "POST", path, body)
+
+    assert answer.status in (200, 413, 422)
+    assert len(made) <= 3 * field_problems.MOST_PROBLEMS
+    assert len(answer.body.get("details", answer.body).get("problems", [])) <= field_problems.MOST_PROBLEMS

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.workplace import wait_for, workplace
+from tests.server.workplace import workplace
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("sandboxes")
 

@@ -8,13 +8,13 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.server.serving import Api, free_port, root_token
+from tests.waiting import wait_for
 
 SECONDS = 90.0
 MODELS = """
@@ -253,13 +253,3 @@ def answers(url: str) -> bool:
         return Api(url)("GET", "/health").status == 200
     except OSError:
         return False
-
-
-def wait_for(condition: Any, seconds: float = SECONDS) -> Any:
-    """The first true value of a condition; a test that waits in vain fails."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if value := condition():
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"{condition} did not come true within {seconds:g} s")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from proctor.errors import Failure, StoreError
-from proctor.report import RolloutLine
+from proctor.report.lines import RolloutLine
 from proctor.rollout import Rollout, RolloutKey
 from proctor.store.folder import RunFolder, StoredRollouts, read_metadata, read_rows
 from proctor.store.rows import encode_row

@@ -16,6 +16,7 @@ import pytest
 from proctor import EchoEnvironment, Scripted, evaluate, load_frame
 from proctor.errors import ConfigError
 from proctor.rollout import Rollout, Score
+from proctor.store.labels import Label, append_labels
 from proctor.store.query import open_answer
 from proctor.store.rows import encode_row
 from tests.cli.in_process import run_command
@@ -121,6 +122,29 @@ def test_exports_are_read_like_runs_and_beside_them(runs: Path, home: Path) -> N
         assert ask(sql, exports=(home / name,)) == [(4, 2.0, 0, "DOUBLE")]
     mixed = ask(sql, runs / "evals/echo--m/second", exports=(home / "x.csv", home / "x.parquet"))
     assert mixed == [(9, 4.25, 0, "DOUBLE")]
+
+
+def test_a_query_joins_what_people_said_with_the_rollouts(runs: Path) -> None:
+    first, second = (runs / "evals" / "echo--m" / name for name in ("first", "second"))
+    given = [(1, 0, "maria", 0.0), (1, 0, "maria", 1.0), (1, 1, "maria", None), (0, 0, "ben", 0.5)]
+    append_labels(
+        first,
+        [
+            Label(example_id=task, rollout=number, person=person, score=score)
+            for task, number, person, score in given
+        ],
+    )
+    joined = """
+        select person, example_id, score, reward from labels
+        join rollouts using (run_id, example_id, rollout) order by person, rollout
+    """
+
+    assert ask(joined, first, second) == [
+        ("ben", "0", 0.5, 0.0),
+        ("maria", "1", 1.0, 1.0),
+        ("maria", "1", None, 1.0),
+    ]
+    assert ask("select count(*) from labels", second) == [(0,)]
 
 
 def test_a_query_prints_a_table_csv_or_json(runs: Path, home: Path) -> None:

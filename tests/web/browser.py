@@ -10,13 +10,14 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from proctor.pages.files import BuiltPages
 
@@ -25,6 +26,8 @@ AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
 NEED_VARIABLE = "PROCTOR_NEED_BROWSER"
 SCREENSHOTS_VARIABLE = "PROCTOR_SCREENSHOTS"
 """A folder to write screenshots to; without it, none are written."""
+PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The shell first: it renders the same without the windows, tabs and menus of a whole browser."""
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -38,7 +41,8 @@ FLAGS = (
 DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 THEMES = ("light", "dark")
-PATIENCE_MS = 15_000
+PATIENCE_MS = 30_000
+KEY_TRIES, KEY_MS = 6, 5_000
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 REPORT_VIOLATIONS = """
 window.__violations = [];
@@ -56,10 +60,10 @@ def skip_or_fail(why: str) -> NoReturn:
 @contextmanager
 def launched_browser() -> Iterator[Browser]:
     """Chromium, for as long as the block lasts: while it runs, its thread has an event loop."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         skip_or_fail("there is no Chromium")
-    if not (BuiltPages().folder / "index.html").exists():
+    if not BuiltPages().are_built():
         skip_or_fail("the dashboard is not built: make web")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
@@ -88,7 +92,10 @@ class PageWatch:
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            self.problems.append(f"console {message.type}: {message.text}")
+            where = urlsplit(
+                message.location.get("url", "")
+            ).path  # of what could not be loaded, or the script
+            self.problems.append(f"console {message.type}: {message.text} [{where}]")
 
     def _on_request(self, request: Request) -> None:
         parts = urlsplit(request.url)
@@ -99,7 +106,7 @@ class PageWatch:
         violations = self.page.evaluate("window.__violations ?? []") if not self.page.is_closed() else []
         found = [*self.problems, *(f"policy: {each}" for each in violations)]
         left = [each for each in found if not any(re.search(pattern, each) for pattern in self._expected)]
-        assert left == []
+        assert left == [], "\n".join(left)
 
 
 @contextmanager
@@ -139,6 +146,17 @@ def take_screenshot(page: Page, name: str) -> None:
     if folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
         page.screenshot(path=Path(folder) / f"{name}.png", animations="disabled")
+
+
+def go_by_keys(page: Page, key: str, path: str) -> None:
+    """`g` and a key. On a busy machine the second may come too late to belong to the first."""
+    for _ in range(KEY_TRIES):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        with suppress(PlaywrightTimeoutError):
+            page.wait_for_url(re.compile(rf"{re.escape(path)}(\?|$)"), timeout=KEY_MS, wait_until="commit")
+            return
+    raise AssertionError(f"g {key} does not lead to {path}")
 
 
 def wait_until(page: Page, script: str, milliseconds: int = PATIENCE_MS) -> Any:

@@ -13,7 +13,8 @@ from playwright.sync_api import Browser, Page
 from proctor.api.session import build_login_link
 from tests.server.serving import serving, settings_in
 from tests.web.browser import PATIENCE_MS, PageWatch, launched_browser, opened_page
-from tests.web.lab import Lab, fill_lab, upload_folder
+from tests.web.lab import MODELS, Lab, fill_lab, upload_folder
+from tests.web.office import Office, opened_office
 from tests.web.rival_runs import play_rivals, play_sweep
 from tests.web.site import Site, viewing
 from tests.web.traced_runs import TraceSite, play_traces
@@ -22,6 +23,7 @@ GROUP = "browser"
 """All tests with a browser share one worker, and so one server."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
@@ -31,7 +33,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("lab")
-    with serving(settings_in(folder)) as server:
+    endpoints = folder / "endpoints.toml"
+    endpoints.write_text(MODELS)
+    with serving(settings_in(folder, endpoints=endpoints)) as server:
         yield fill_lab(server, folder / "runs")
 
 
@@ -89,7 +93,7 @@ class Rivals(NamedTuple):
     suite: str
 
 
-@pytest.fixture(scope="session", params=["folders", "server"])
+@pytest.fixture(scope="session", params=["folders", pytest.param("server", marks=pytest.mark.slow)])
 def site(
     request: pytest.FixtureRequest, rivals: Rivals, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
@@ -150,6 +154,29 @@ def open_as(lab: Lab, browser: Browser) -> Iterator[OpenAs]:
             if person is not None:
                 log_in(visit.page, lab, person)
             visit.page.goto(path)
+            return visit
+
+        yield open_one
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    """A server whose people and settings a module's tests may change."""
+    with opened_office(tmp_path_factory.mktemp("office")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def open_office(office: Office, browser: Browser) -> Iterator[OpenAs]:
+    """Open a page as one of the office's people, or as nobody; it is checked when the test ends."""
+    with ExitStack() as opened:
+
+        def open_one(person: str | None, path: str = "/", **options: Any) -> Visit:
+            visit = Visit(*opened.enter_context(opened_page(browser, office.url, **options)))
+            if person is not None:
+                start_session(visit.page, office.url, office.people[person].token)
+            visit.page.goto(path)
+            settle(visit.page)
             return visit
 
         yield open_one

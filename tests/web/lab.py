@@ -33,6 +33,8 @@ from tests.server.serving import Api, Served
 from tests.web.played_runs import play_hostile, play_shop, play_sums, run_async
 
 ENVIRONMENT = "ada/sums"
+MODELS = '[[endpoint]]\nendpoint_id = "scripted"\nmodel = "scripted"\ntype = "scripted"\n'
+"""The model of hosted runs."""
 LEASE_SECONDS = 1e6
 """No host renews it."""
 LOG_LINES = [

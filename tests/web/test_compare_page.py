@@ -54,7 +54,7 @@ def test_a_worse_run_is_called_worse_with_everything_the_verdict_rests_on(
 
     verdict = card(page, "careless")
     expect(verdict.get_by_text("Worse", exact=True)).to_be_visible()
-    for name in ("Difference", "Wins, ties, losses", "Could have seen", "p", "Correlation", "Paired tasks"):
+    for name in ("Difference", "Wins, ties, losses", "Detectable", "p", "Correlation", "Paired tasks"):
         expect(verdict.get_by_text(name, exact=True)).to_be_visible()
     expect(page.get_by_text("sampling_args.temperature")).to_be_visible()
     expect(page.get_by_text("Every task was scored by both.")).to_be_visible()
@@ -75,7 +75,7 @@ def test_the_numbers_are_those_of_the_command_line(site: Site, rivals: Rivals, v
         expect(verdict).to_contain_text(re.compile(re.escape(comparison["text"]), re.IGNORECASE))
         expect(verdict).to_contain_text(f"{signed(reward['difference'])}{signed(low)} to {signed(high)}")
         expect(verdict).to_contain_text(f"{reward['wins']} / {reward['ties']} / {reward['losses']}")
-        expect(verdict).to_contain_text(f"Could have seen{reward['smallest_detectable']:.3f}")
+        expect(verdict).to_contain_text(f"Detectable{reward['smallest_detectable']:.3f}")
         p = reward["p_adjusted"]
         expect(verdict).to_contain_text("p< 0.001" if p < 0.001 else f"p{p:.3f}")
         expect(verdict).to_contain_text(f"Correlation{reward['correlation']:.3f}")

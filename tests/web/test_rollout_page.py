@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.web.browser import PHONE, THEMES, find_violations, take_screenshot, wait_until
 from tests.web.conftest import OpenTrace
@@ -112,15 +112,15 @@ def test_brackets_lead_to_the_next_rollout_and_the_next_task(
 ) -> None:
     page, _ = open_trace(traces.path("right") + "?view=raw")
 
-    assert page.get_by_title("Place of this rollout in its run").inner_text() == "13 / 36"
+    assert page.get_by_title("Place of this rollout in the list it was opened from").inner_text() == "13 / 36"
     page.keyboard.press("]")
     page.wait_for_url("**/1?view=raw")
-    expect(page.get_by_title("Place of this rollout in its run")).to_have_text("14 / 36")
+    expect(page.get_by_title("Place of this rollout in the list it was opened from")).to_have_text("14 / 36")
     page.keyboard.press("}")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Task 5")
     page.keyboard.press("{")
     page.keyboard.press("]")
-    expect(page.get_by_title("Place of this rollout in its run")).to_have_text("14 / 36")
+    expect(page.get_by_title("Place of this rollout in the list it was opened from")).to_have_text("14 / 36")
     page.keyboard.press("[")
     page.wait_for_url("**" + traces.path("right") + "?view=raw")
 
@@ -241,13 +241,33 @@ def test_a_link_into_ten_thousand_events_lands_on_its_step(traces: TraceSite, op
     assert page.evaluate("() => document.querySelectorAll('*').length") < MOST_NODES
 
 
+def test_a_long_trace_can_be_read_before_all_of_it_is_known(traces: TraceSite, open_trace: OpenTrace) -> None:
+    held: list[Route] = []
+    page, _ = open_trace(traces.path("right"))
+    page.route(re.compile(r"/rollouts/[^/]+/\d+$"), lambda route: held.append(route))
+    page.goto(traces.path("many events"))
+
+    details = page.get_by_role("complementary", name="Details")
+    expect(step(page, 3)).to_contain_text("Go on, 0.")
+    assert place(page) == "1 / …"
+    expect(details).to_contain_text("Reward")
+    expect(details).not_to_contain_text("calls")
+    page.keyboard.press("j")
+    expect(page.get_by_title("Step, of those shown")).to_have_text("2 / …")
+
+    for request in held:
+        request.continue_()
+    expect(page.get_by_title("Step, of those shown")).to_have_text("2 / 10,002")
+    expect(details).to_contain_text("5,000 calls")
+
+
 def test_text_is_found_in_a_trace_that_is_not_all_in_the_page(
     traces: TraceSite, open_trace: OpenTrace
 ) -> None:
     page, _ = open_trace(traces.path("many events"))
 
     page.keyboard.press("/")
-    page.keyboard.type(NEEDLE.upper())
+    page.keyboard.insert_text(NEEDLE.upper())  # at once: a part of it is found too
     expect(page.get_by_text("1 match")).to_be_visible()
     page.keyboard.press("Enter")
     expect(step(page, 7002)).to_contain_text(NEEDLE)

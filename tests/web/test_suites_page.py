@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.web.browser import PHONE, THEMES, find_violations, opened_page, take_screenshot
+from tests.web.browser import PHONE, THEMES, find_violations, go_by_keys, opened_page, take_screenshot
 from tests.web.conftest import Rivals, VisitSite, settle
 from tests.web.site import Site, viewing
 
@@ -22,8 +22,7 @@ def matrix(page: Page) -> Locator:
 
 def test_a_sweep_is_listed_by_what_it_varied_and_opened_by_keyboard(site: Site, visit: VisitSite) -> None:
     page = visit("/")
-    page.keyboard.press("g")
-    page.keyboard.press("s")
+    go_by_keys(page, "s", "/suites")
     row = page.get_by_role("grid", name="Suites").get_by_role("row").nth(1)
     expect(row).to_contain_text("model (2) × temperature (2)")
     expect(row).to_contain_text("All ended")

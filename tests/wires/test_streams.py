@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from proctor.trace import Piece, Reply, Usage
-from proctor.wires import chat, gemini, messages, responses
+from proctor.wires import chat, chat_server, gemini, messages, messages_server, responses, responses_server
 from proctor.wires.chat_stream import ChatAssembler
 from proctor.wires.encoders import open_encoder
 from proctor.wires.events import EventSplitter
@@ -205,9 +205,9 @@ STREAMED = [
 @pytest.mark.parametrize(
     ("wire", "assembler", "decode"),
     [
-        (chat.WIRE, ChatAssembler, chat.decode_reply),
-        (responses.WIRE, ResponsesAssembler, responses.decode_reply),
-        (messages.WIRE, MessagesAssembler, messages.decode_reply),
+        (chat_server.WIRE, ChatAssembler, chat.decode_reply),
+        (responses_server.WIRE, ResponsesAssembler, responses.decode_reply),
+        (messages_server.WIRE, MessagesAssembler, messages.decode_reply),
     ],
 )
 def test_whatever_was_sent_early_a_client_reads_the_whole_answer(

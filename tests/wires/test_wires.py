@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proctor.trace import Message, Reply, Usage
-from proctor.wires import chat, messages, responses
+from proctor.wires import chat_server, messages_server, responses_server
 from proctor.wires.errors import GatewayRefusedError, Refusal
 from proctor.wires.wire import Answer, ModelRequest, Wire
 
@@ -155,9 +155,9 @@ def read(wire: Wire, body: Any) -> ModelRequest:
 @pytest.mark.parametrize(
     ("wire", "body", "sampling"),
     [
-        (chat.WIRE, CHAT, {**COMMON, "stop": ["\n"], "seed": 7}),
-        (responses.WIRE, RESPONSES, COMMON),
-        (messages.WIRE, MESSAGES, {**COMMON, "stop": ["\n"]}),
+        (chat_server.WIRE, CHAT, {**COMMON, "stop": ["\n"], "seed": 7}),
+        (responses_server.WIRE, RESPONSES, COMMON),
+        (messages_server.WIRE, MESSAGES, {**COMMON, "stop": ["\n"]}),
     ],
 )
 def test_a_conversation_comes_to_the_same_on_every_wire(
@@ -175,9 +175,12 @@ def test_a_conversation_comes_to_the_same_on_every_wire(
 @pytest.mark.parametrize(
     ("wire", "body"),
     [
-        (chat.WIRE, {"messages": [{"role": "user", "content": "hi"}], "tool_choice": "auto", "n": 1}),
-        (responses.WIRE, {"input": "hi", "tool_choice": "auto", "text": {"format": {"type": "text"}}}),
-        (messages.WIRE, {"messages": [{"role": "user", "content": "hi"}], "thinking": {"type": "disabled"}}),
+        (chat_server.WIRE, {"messages": [{"role": "user", "content": "hi"}], "tool_choice": "auto", "n": 1}),
+        (responses_server.WIRE, {"input": "hi", "tool_choice": "auto", "text": {"format": {"type": "text"}}}),
+        (
+            messages_server.WIRE,
+            {"messages": [{"role": "user", "content": "hi"}], "thinking": {"type": "disabled"}},
+        ),
     ],
 )
 def test_what_a_program_did_not_set_is_not_asked_for(wire: Wire, body: Any) -> None:
@@ -194,7 +197,7 @@ USER = [{"role": "user", "content": "hi"}]
     ("wire", "body", "sampling"),
     [
         (
-            responses.WIRE,
+            responses_server.WIRE,
             {"input": "hi", "text": {"format": FORMAT}, "tool_choice": {"type": "function", "name": "f"}},
             {
                 "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}},
@@ -202,7 +205,7 @@ USER = [{"role": "user", "content": "hi"}]
             },
         ),
         (
-            messages.WIRE,
+            messages_server.WIRE,
             {
                 "messages": USER,
                 "tool_choice": {"type": "tool", "name": "f"},
@@ -229,34 +232,38 @@ def test_settings_are_said_in_the_words_of_the_chat_api(
 @pytest.mark.parametrize(
     ("wire", "body", "named"),
     [
-        (chat.WIRE, b"{", "truncated"),
-        (chat.WIRE, {"model": "m"}, "`messages`"),
-        (chat.WIRE, {"messages": []}, "messages is empty"),
-        (chat.WIRE, {"messages": USER, "n": 2}, "n is 2"),
-        (chat.WIRE, {"messages": [{"role": "wizard", "content": ""}]}, "$.messages[0].role"),
-        (chat.WIRE, {"messages": [{"role": "user"}]}, "messages[0].content"),
-        (chat.WIRE, {"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),
-        (chat.WIRE, {"messages": USER, "temperature": "hot"}, "$.temperature"),
+        (chat_server.WIRE, b"{", "truncated"),
+        (chat_server.WIRE, {"model": "m"}, "`messages`"),
+        (chat_server.WIRE, {"messages": []}, "messages is empty"),
+        (chat_server.WIRE, {"messages": USER, "n": 2}, "n is 2"),
+        (chat_server.WIRE, {"messages": [{"role": "wizard", "content": ""}]}, "$.messages[0].role"),
+        (chat_server.WIRE, {"messages": [{"role": "user"}]}, "messages[0].content"),
+        (chat_server.WIRE, {"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),
+        (chat_server.WIRE, {"messages": USER, "temperature": "hot"}, "$.temperature"),
         (
-            chat.WIRE,
+            chat_server.WIRE,
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": PNG}]}]},
             "messages[0].content[0].image_url",
         ),
-        (responses.WIRE, {"instructions": "x"}, "`input`"),
-        (responses.WIRE, {"input": []}, "input is empty"),
-        (responses.WIRE, {"input": [{"type": "item_reference", "id": "x"}]}, "input[0]"),
-        (responses.WIRE, {"input": [{"type": "function_call", "call_id": "c"}]}, "input[0].arguments"),
-        (responses.WIRE, {"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "input_file"),
-        (responses.WIRE, {"input": "x", "tools": [{"type": "function"}]}, "tools[0].name"),
-        (messages.WIRE, {"messages": []}, "messages is empty"),
-        (messages.WIRE, {"messages": [{"role": "user"}]}, "`content`"),
+        (responses_server.WIRE, {"instructions": "x"}, "`input`"),
+        (responses_server.WIRE, {"input": []}, "input is empty"),
+        (responses_server.WIRE, {"input": [{"type": "item_reference", "id": "x"}]}, "input[0]"),
+        (responses_server.WIRE, {"input": [{"type": "function_call", "call_id": "c"}]}, "input[0].arguments"),
         (
-            messages.WIRE,
+            responses_server.WIRE,
+            {"input": [{"role": "user", "content": [{"type": "input_file"}]}]},
+            "input_file",
+        ),
+        (responses_server.WIRE, {"input": "x", "tools": [{"type": "function"}]}, "tools[0].name"),
+        (messages_server.WIRE, {"messages": []}, "messages is empty"),
+        (messages_server.WIRE, {"messages": [{"role": "user"}]}, "`content`"),
+        (
+            messages_server.WIRE,
             {"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]},
             "messages[0].content[0].tool_use_id",
         ),
         (
-            messages.WIRE,
+            messages_server.WIRE,
             {"messages": [{"role": "user", "content": [{"type": "document", "source": {}}]}]},
             "messages[0].content[0] is of type 'document'",
         ),
@@ -295,7 +302,7 @@ def events(wire: Wire, reply: Reply, asked: ModelRequest = ASKED) -> list[tuple[
 
 
 def test_a_chat_completion() -> None:
-    body = chat.WIRE.encode_reply(ASKED, as_answer(REPLY))
+    body = chat_server.WIRE.encode_reply(ASKED, as_answer(REPLY))
 
     (choice,) = body["choices"]
     assert (body["object"], body["model"], body["created"]) == ("chat.completion", "evaluated", 5)
@@ -310,7 +317,7 @@ def test_a_chat_completion() -> None:
 
 
 def test_a_chat_stream_adds_up_to_the_completion() -> None:
-    streamed = [data for _, data in events(chat.WIRE, REPLY)]
+    streamed = [data for _, data in events(chat_server.WIRE, REPLY)]
 
     deltas = [data["choices"][0]["delta"] for data in streamed if data != "[DONE]" and data["choices"]]
     assert deltas == [
@@ -331,7 +338,7 @@ def test_a_chat_stream_adds_up_to_the_completion() -> None:
 
 
 def test_a_response() -> None:
-    body = responses.WIRE.encode_reply(ASKED, as_answer(REPLY))
+    body = responses_server.WIRE.encode_reply(ASKED, as_answer(REPLY))
 
     assert (body["object"], body["status"], body["model"]) == ("response", "completed", "evaluated")
     assert [item["type"] for item in body["output"]] == ["reasoning", "message", "function_call"]
@@ -341,7 +348,7 @@ def test_a_response() -> None:
 
 
 def test_a_stream_of_a_response_says_every_item_in_its_order() -> None:
-    streamed = events(responses.WIRE, REPLY)
+    streamed = events(responses_server.WIRE, REPLY)
 
     assert [name for name, _ in streamed] == [
         "response.created",
@@ -373,15 +380,15 @@ def test_a_stream_of_a_response_says_every_item_in_its_order() -> None:
 def test_a_response_that_was_cut_is_incomplete() -> None:
     cut = Reply({"role": "assistant", "content": "Once upon"}, "length")
 
-    assert events(responses.WIRE, cut)[-1][0] == "response.incomplete"
-    assert responses.WIRE.encode_reply(ASKED, as_answer(cut))["incomplete_details"] == {
+    assert events(responses_server.WIRE, cut)[-1][0] == "response.incomplete"
+    assert responses_server.WIRE.encode_reply(ASKED, as_answer(cut))["incomplete_details"] == {
         "reason": "max_output_tokens"
     }
 
 
 def test_tools_that_take_any_text_and_tools_in_groups_are_called_as_they_were_offered() -> None:
     asked = read(
-        responses.WIRE,
+        responses_server.WIRE,
         {
             "input": [
                 {"role": "user", "content": "hi"},
@@ -404,7 +411,7 @@ def test_tools_that_take_any_text_and_tools_in_groups_are_called_as_they_were_of
     ]
     reply = Reply({"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
 
-    patch, ask = responses.WIRE.encode_reply(asked, as_answer(reply))["output"]
+    patch, ask = responses_server.WIRE.encode_reply(asked, as_answer(reply))["output"]
 
     assert [tool.name for tool in asked.tools] == ["patch", "ask"]
     assert asked.messages[1]["tool_calls"][0]["arguments"] == '{"input":"*** Begin"}'
@@ -413,7 +420,7 @@ def test_tools_that_take_any_text_and_tools_in_groups_are_called_as_they_were_of
 
 
 def test_an_anthropic_message() -> None:
-    body = messages.WIRE.encode_reply(ASKED, as_answer(REPLY))
+    body = messages_server.WIRE.encode_reply(ASKED, as_answer(REPLY))
 
     assert (body["type"], body["stop_reason"], body["model"]) == ("message", "tool_use", "evaluated")
     assert body["content"] == [
@@ -425,7 +432,7 @@ def test_an_anthropic_message() -> None:
 
 
 def test_an_anthropic_stream_opens_and_closes_every_block() -> None:
-    streamed = events(messages.WIRE, REPLY)
+    streamed = events(messages_server.WIRE, REPLY)
 
     assert [(name, data.get("index")) for name, data in streamed] == [
         ("message_start", None),
@@ -450,7 +457,7 @@ def test_an_anthropic_stream_opens_and_closes_every_block() -> None:
 
 
 def test_thoughts_are_shown_only_to_programs_that_asked_for_them() -> None:
-    body = messages.WIRE.encode_reply(ModelRequest(messages=USER), as_answer(REPLY))
+    body = messages_server.WIRE.encode_reply(ModelRequest(messages=USER), as_answer(REPLY))
 
     assert [block["type"] for block in body["content"]] == ["text", "tool_use"]
 
@@ -459,14 +466,14 @@ def test_arguments_that_are_no_object_still_reach_a_program_that_wants_one() -> 
     call = {"id": "c1", "name": "add", "arguments": '{"a":'}
     reply = Reply({"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls")
 
-    (block,) = messages.WIRE.encode_reply(ASKED, as_answer(reply))["content"]
+    (block,) = messages_server.WIRE.encode_reply(ASKED, as_answer(reply))["content"]
 
     assert block["input"] == {"INVALID_JSON": '{"a":'}
 
 
 def test_tokens_are_counted_roughly() -> None:
-    few = messages.count_tokens(read(messages.WIRE, {"messages": USER}))["input_tokens"]
-    more = messages.count_tokens(read(messages.WIRE, MESSAGES))["input_tokens"]
+    few = messages_server.count_tokens(read(messages_server.WIRE, {"messages": USER}))["input_tokens"]
+    more = messages_server.count_tokens(read(messages_server.WIRE, MESSAGES))["input_tokens"]
 
     assert few == 1
     assert more > 3000  # two images
@@ -475,18 +482,26 @@ def test_tokens_are_counted_roughly() -> None:
 @pytest.mark.parametrize(
     ("wire", "refusal", "error"),
     [
-        (chat.WIRE, Refusal(401, "key", "no"), {"type": "authentication_error", "code": "invalid_api_key"}),
         (
-            chat.WIRE,
+            chat_server.WIRE,
+            Refusal(401, "key", "no"),
+            {"type": "authentication_error", "code": "invalid_api_key"},
+        ),
+        (
+            chat_server.WIRE,
             Refusal(400, "context_length_exceeded", "no"),
             {"type": "invalid_request_error", "code": "context_length_exceeded"},
         ),
-        (responses.WIRE, Refusal(503, "overloaded", "no"), {"type": "server_error", "code": "overloaded"}),
-        (messages.WIRE, Refusal(401, "key", "no"), {"type": "authentication_error", "message": "no"}),
-        (messages.WIRE, Refusal(429, "rate_limit_exceeded", "no"), {"type": "rate_limit_error"}),
-        (messages.WIRE, Refusal(503, "overloaded", "no"), {"type": "overloaded_error"}),
         (
-            messages.WIRE,
+            responses_server.WIRE,
+            Refusal(503, "overloaded", "no"),
+            {"type": "server_error", "code": "overloaded"},
+        ),
+        (messages_server.WIRE, Refusal(401, "key", "no"), {"type": "authentication_error", "message": "no"}),
+        (messages_server.WIRE, Refusal(429, "rate_limit_exceeded", "no"), {"type": "rate_limit_error"}),
+        (messages_server.WIRE, Refusal(503, "overloaded", "no"), {"type": "overloaded_error"}),
+        (
+            messages_server.WIRE,
             Refusal(400, "context_length_exceeded", "no"),
             {"type": "invalid_request_error", "message": "prompt is too long: no"},
         ),

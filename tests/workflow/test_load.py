@@ -37,7 +37,7 @@ def test_the_loaded_rollout_knows_its_code_its_dataset_and_its_rows(rollout: tup
     known = environment.provenance
     assert [task.id for task in environment.tasks()] == [int(row) for row in known["rows"].split(",")]
     assert (known["rollout"], known["dataset"]["rows"], known["sampling_seed"]) == ("solve", 50, 0)
-    assert environment.selection == f"5 of 50 rows: a random 10 % (seed 0): {known['rows']}"
+    assert environment.selection == f"5 of 50 rows: a random 10% (seed 0): {known['rows']}"
 
 
 def test_changed_code_has_another_hash(rollout: tuple[str, str]) -> None:

@@ -37,7 +37,7 @@ async def shows_no_variable() -> None:
     streams = Streams(subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL)
     words = ["sh", "-c", "echo $AUTHOR $GIVEN; cat"]
     try:
-        async with folder.started(words, streams, {"GIVEN": of_command}) as started:
+        async with folder.start_command(words, streams, {"GIVEN": of_command}) as started:
             assert started.process.stdout is not None
             assert (await started.process.stdout.readline()).decode().split() == [of_author, of_command]
             shown = [line for _, line in command_lines()]

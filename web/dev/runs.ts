@@ -65,6 +65,9 @@ function buildRun(index: number, pick: <T>(items: readonly T[]) => T, random: ()
     client_run_id: null,
     team: pick([null, null, "lab"]),
     visibility: "team",
+    note: "",
+    revision: 0,
+    may_change: true,
     environment: pick(ENVIRONMENTS),
     version: pick(["1.2.0", "1.3.0", "0.1.0"]),
     content_hash: "aaf40edd4ead134b52a1",
@@ -90,6 +93,7 @@ function buildRun(index: number, pick: <T>(items: readonly T[]) => T, random: ()
         ? { mean, interval, tasks: Math.ceil(settled / 3), coverage: (settled - failed) / planned }
         : null,
     suite: null,
+    rescored_from: null,
     tags: random() < 0.2 ? ["paper"] : [],
     permissions: { sandboxes: random() < 0.3, instances: false, network: false },
     timeout_minutes: 120,
@@ -165,6 +169,8 @@ export function buildFacets(runs: readonly RunInfo[]): RunFacets {
     model: count((run) => run.model),
     agent: count((run) => run.agent),
     owner: count((run) => run.owner),
+    team: count((run) => run.team),
+    dataset: count((run) => run.origin?.dataset.name ?? null),
     tag: count((run) => run.tags[0] ?? null),
   };
 }
@@ -267,11 +273,5 @@ export function playOn(runs: RunInfo[]): FeedEvent | null {
       coverage: (settled - run.progress.failed) / (run.progress.planned ?? 1),
     },
   });
-  const { id, status, progress, score, cost_usd, input_tokens, output_tokens, last_seq, cause, ended_at } =
-    run;
-  return {
-    kind: "run",
-    at: Date.now() / 1000,
-    run: { id, status, progress, score, cost_usd, input_tokens, output_tokens, last_seq, cause, ended_at },
-  };
+  return { kind: "run", at: Date.now() / 1000, run };
 }

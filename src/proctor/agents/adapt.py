@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any, cast
 
 from proctor.config.endpoints import NO_PREFERENCE, ModelPreference
-from proctor.contracts import Agent, Desk, PrefersModel
+from proctor.contracts import Agent, Desk
 from proctor.errors import ConfigError, ProctorError, did_you_mean
+from proctor.optional_contracts import PrefersModel
 from proctor.packages.loading import describe_error
 
 Work = Callable[[Desk], Awaitable[str]]

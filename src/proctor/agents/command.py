@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+import msgspec
+
 from proctor.agents.in_workspace import WorkspaceProgramRunner
 from proctor.agents.locate import find_program, first_word, is_visible, suggest_agent_args, with_npm_program
 from proctor.agents.on_host import HostProgramRunner
@@ -20,15 +22,17 @@ from proctor.agents.program import (
     LAST_MESSAGE,
     STDOUT,
     AgentProgram,
+    ProgramInvocation,
     ProgramResult,
     build_invocation,
     resolve_program,
 )
 from proctor.config.endpoints import ModelPreference
-from proctor.contracts import Desk, EnvironmentProtocol, HttpEndpoint, KeepsWorkspacesElsewhere, Workspace
+from proctor.contracts import Desk, EnvironmentProtocol, HttpEndpoint, Workspace
 from proctor.env.templates import Environment
 from proctor.errors import AgentError, ConfigError, ContextTooLongError
 from proctor.isolation.command_line import PATH
+from proctor.optional_contracts import KeepsWorkspacesElsewhere
 from proctor.support.processes import describe_exit
 from proctor.trace import Message, text_of
 from proctor.workspaces.spec import WorkspaceSpec
@@ -46,15 +50,7 @@ class ProgramRunner(Protocol):
 
     @property
     def prompt_file(self) -> str: ...
-    async def run(
-        self,
-        words: list[str],
-        prompt: str,
-        *,
-        stdin: bytes,
-        variables: dict[str, str],
-        answer_file: str | None,
-    ) -> ProgramResult: ...
+    async def run(self, invocation: ProgramInvocation) -> ProgramResult: ...
     async def close(self) -> None: ...
 
 
@@ -154,19 +150,14 @@ class Command:
             else WorkspaceProgramRunner(workspace, program.mounts, door)
         )
         try:
-            ready = build_invocation(program, prompt, runner.prompt_file, door)
-            if max(len(word.encode()) for word in ready.words) >= LONGEST_WORD:
+            invocation = build_invocation(program, prompt, runner.prompt_file, door)
+            if max(len(word.encode()) for word in invocation.words) >= LONGEST_WORD:
                 raise AgentError(
                     f"the prompt is too long for an argument of {self.name}; use {{prompt_file}}, or leave "
                     "{prompt} out to get it on standard input"
                 )
-            return await runner.run(
-                ready.words,
-                prompt,
-                stdin=ready.stdin,
-                variables={**self._search_path(workspace), **ready.variables},
-                answer_file=None if program.answer in (STDOUT, LAST_MESSAGE) else program.answer,
-            )
+            variables = {**self._search_path(workspace), **invocation.variables}
+            return await runner.run(msgspec.structs.replace(invocation, variables=variables))
         finally:
             await runner.close()
 

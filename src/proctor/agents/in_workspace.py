@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from proctor.agents.program import KEPT_ERRORS, KEPT_OUTPUT, ProgramResult
+from proctor.agents.program import KEPT_ERRORS, KEPT_OUTPUT, ProgramInvocation, ProgramResult
 from proctor.contracts import HttpEndpoint, Workspace
 from proctor.errors import AgentError
 
@@ -55,27 +55,21 @@ class WorkspaceProgramRunner:
         self._folder = f"/tmp/.{self._mark}"
         self.prompt_file = f"{self._folder}/prompt"
 
-    async def run(
-        self,
-        words: list[str],
-        prompt: str,
-        *,
-        stdin: bytes,
-        variables: dict[str, str],
-        answer_file: str | None,
-    ) -> ProgramResult:
-        around = [self._folder, answer_file or "", self._mark, "prompt" if stdin else "/dev/null"]
+    async def run(self, invocation: ProgramInvocation) -> ProgramResult:
+        answer_file = invocation.answer_file
+        stdin = "prompt" if invocation.stdin else "/dev/null"
+        around = [self._folder, answer_file or "", self._mark, stdin]
         ran = await self._workspace.run(
-            ["sh", "-c", AROUND, "sh", *around, *words],
+            ["sh", "-c", AROUND, "sh", *around, *invocation.words],
             seconds=DAY_SECONDS,
-            stdin=prompt.encode(),
+            stdin=invocation.prompt.encode(),
             # A home of its own: a program's own notes are not changes to the task's files.
-            variables={"HOME": f"{self._folder}/home", **variables},
+            variables={"HOME": f"{self._folder}/home", **invocation.variables},
             door=self._door,
             mounts=self._mounts,
         )
         if ran.code is None:
-            raise AgentError(f"{words[0]!r} took more than a day")
+            raise AgentError(f"{invocation.words[0]!r} took more than a day")
         return self._read(ran.code, ran.output, answer_file)
 
     async def close(self) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.agents.program import KEPT_ERRORS, KEPT_OUTPUT, ProgramResult
+from proctor.agents.program import KEPT_ERRORS, KEPT_OUTPUT, ProgramInvocation, ProgramResult
 from proctor.errors import AgentError
 from proctor.support.output import OutputBuffer, OutputPipe
 from proctor.workspaces.shell import PASSED_VARIABLES
@@ -41,31 +41,23 @@ class HostProgramRunner:
             folder.mkdir()
         self.prompt_file = str(self._folder / "prompt.txt")
 
-    async def run(
-        self,
-        words: list[str],
-        prompt: str,
-        *,
-        stdin: bytes,
-        variables: dict[str, str],
-        answer_file: str | None,
-    ) -> ProgramResult:
-        Path(self.prompt_file).write_text(prompt, encoding="utf-8")
-        (self._folder / "stdin").write_bytes(stdin)
+    async def run(self, invocation: ProgramInvocation) -> ProgramResult:
+        Path(self.prompt_file).write_text(invocation.prompt, encoding="utf-8")
+        (self._folder / "stdin").write_bytes(invocation.stdin)
         passed = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
-        environ = {**passed, "HOME": str(self._home), **variables, MARK: str(self._folder)}
+        environ = {**passed, "HOME": str(self._home), **invocation.variables, MARK: str(self._folder)}
         async with (
             OutputPipe.open(OutputBuffer(head_bytes=0, tail_bytes=KEPT_OUTPUT)) as stdout,
             OutputPipe.open(OutputBuffer(head_bytes=0, tail_bytes=KEPT_ERRORS)) as stderr,
         ):
-            process = await self._start(words, environ, stdout, stderr)
+            process = await self._start(invocation.words, environ, stdout, stderr)
             try:
                 code = await process.wait()
             finally:
                 await end_all(process.pid, f"{MARK}={self._folder}")
                 await process.wait()
             printed, errors = await asyncio.gather(stdout.text(), stderr.text())
-        return ProgramResult(code, printed.strip(), errors.strip(), self._answer(answer_file))
+        return ProgramResult(code, printed.strip(), errors.strip(), self._answer(invocation.answer_file))
 
     async def close(self) -> None:
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)

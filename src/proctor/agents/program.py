@@ -134,13 +134,16 @@ def read_program_file(word: str) -> dict[str, Any]:
     return settings
 
 
-class ProgramInvocation(msgspec.Struct, frozen=True):
+class ProgramInvocation(msgspec.Struct, frozen=True, kw_only=True):
     """A program, ready to run for one prompt."""
 
     words: list[str]
     variables: dict[str, str]
+    prompt: str
     stdin: bytes
     """Empty if the prompt is passed otherwise."""
+    answer_file: str | None
+    """The file that will hold its answer, if it writes one."""
 
 
 def build_invocation(
@@ -156,7 +159,13 @@ def build_invocation(
         words = [fill_placeholders(word, values) for word in command]
     given = {**ENDPOINT_VARIABLES, **program.env}
     variables = {name: fill_placeholders(value, at_door) for name, value in given.items()}
-    return ProgramInvocation(words, variables, b"" if takes_prompt(command) else prompt.encode())
+    return ProgramInvocation(
+        words=words,
+        variables=variables,
+        prompt=prompt,
+        stdin=b"" if takes_prompt(command) else prompt.encode(),
+        answer_file=None if program.answer in (STDOUT, LAST_MESSAGE) else program.answer,
+    )
 
 
 def fill_placeholders(word: str, values: Mapping[str, str]) -> str:

@@ -17,8 +17,9 @@ from proctor.agents.adapt import Settings, adapt_agent
 from proctor.agents.tool_loop import TOOL_LOOP, ToolLoop
 from proctor.config.endpoints import EMBEDDED_CLIENTS, NO_PREFERENCE, ModelPreference
 from proctor.config.schema import EvalConfig
-from proctor.contracts import Agent, PrefersModel
+from proctor.contracts import Agent
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
+from proctor.optional_contracts import PrefersModel
 from proctor.packages import loading as packages
 
 PLAIN_WORD = re.compile(r"[A-Za-z_]+")

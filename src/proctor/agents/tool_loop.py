@@ -26,10 +26,10 @@ Call = Mapping[str, Any]
 
 
 class ToolLoop:
-    """Asks at most `max_steps` times per answer, and makes the calls of a reply in their order; neighbors
-    whose tools are all marked as parallel are made together.
+    """Calls the model at most `max_steps` times per answer, and makes the tool calls of a reply in order;
+    consecutive calls whose tools are all marked as parallel are made together.
 
-    `model` and `provider` say whom it asks where nobody names another model.
+    `model` and `provider` are its default model, unless the user names another.
     """
 
     def __init__(

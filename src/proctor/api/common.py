@@ -21,6 +21,8 @@ PROBLEM_TYPE = "application/problem+json"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 HOST_KEY_HEADER = "Proctor-Host-Key"
 """Identifies the one host that a host's token is valid for."""
+REDIRECT_HEADER = "Proctor-Redirect"
+"""Sent by clients that follow a redirect to where a large file is."""
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?")
 """Names of users, teams and environments: they are part of addresses and folders."""
 

@@ -14,8 +14,8 @@ import msgspec
 from proctor.api.refusals import InvalidError
 
 
-def encode_cursor(*place: Any) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+def encode_cursor(*position: Any) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(position)).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str | None, *kinds: Any) -> tuple[Any, ...] | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from proctor.api.bounds import Paragraph
 from proctor.api.hub import Role, Visibility
@@ -62,3 +63,42 @@ class DatasetPushResult(msgspec.Struct, frozen=True, kw_only=True):
 class DatasetChange(msgspec.Struct, frozen=True, kw_only=True):
     visibility: Visibility | None = None
     description: Paragraph | None = None
+
+
+class NewDatasetUpload(msgspec.Struct, frozen=True, kw_only=True):
+    """A file to send in parts."""
+
+    size: Annotated[int, Meta(ge=1, le=2**53)]
+    """Bytes."""
+    format: DatasetFormat
+    visibility: Visibility | None = None
+    """None: unchanged; private if it is new."""
+    description: Paragraph | None = None
+
+
+class DatasetUploadInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that is being sent in parts. What has arrived is kept, so a cut connection continues there."""
+
+    id: str
+    owner: str
+    name: str
+    format: DatasetFormat
+    size: int
+    received: int
+    """Bytes that have arrived: the offset of the next part."""
+    created_at: float
+    expires_at: float
+    """When it is dropped, unless more arrives."""
+
+
+class DatasetPreview(msgspec.Struct, frozen=True, kw_only=True):
+    """The first rows of a version, as text."""
+
+    columns: list[str]
+    """The first ones of many."""
+    rows: list[list[str | None]]
+    """A text per column, the beginning of a long one; None where a row has no such column."""
+    is_whole: bool
+    """These are all rows."""
+    problem: str = ""
+    """Why the file cannot be read as a dataset."""

@@ -5,7 +5,8 @@ Knows types. Knows nothing of HTTP frameworks or of what is requested.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -28,17 +29,18 @@ class FieldProblem(msgspec.Struct, frozen=True):
     """A sentence."""
 
 
-def refuse(problems: Sequence[FieldProblem]) -> None:
-    """Raise one refusal for all problems, if there are any."""
-    if not problems:
+def refuse(problems: Iterable[FieldProblem]) -> None:
+    """Raise one refusal for all problems, if there are any; no more are looked for than are named."""
+    found = list(islice(problems, MOST_PROBLEMS + 1))
+    if not found:
         return
-    named = problems[:MOST_PROBLEMS]
+    named = found[:MOST_PROBLEMS]
     message = " ".join(problem.message for problem in named)
-    if more := len(problems) - len(named):
-        message += f" And {more:,} more."
+    if len(found) > len(named):
+        message += " And more."
     details: dict[str, Any] = {"problems": msgspec.to_builtins(named)}
-    if len(problems) == 1:
-        details["field"] = problems[0].field
+    if len(found) == 1:
+        details["field"] = found[0].field
     raise InvalidError(message, **details)
 
 
@@ -51,6 +53,8 @@ def decode_query(pairs: Iterable[tuple[str, str]], kind: type[Query]) -> Query:
     given: dict[str, Any] = {}
     problems: list[FieldProblem] = []
     for name, value in pairs:
+        if len(problems) > MOST_PROBLEMS:
+            break
         if name not in fields:
             problems.append(unknown_name(name, fields, "a query parameter"))
             continue
@@ -81,8 +85,9 @@ def find_body_problems(value: Any, kind: Any, path: str = "") -> Iterator[FieldP
     if struct is not None and isinstance(value, dict):
         yield from find_object_problems(value, struct, path)
     elif item is not None and isinstance(value, list):
-        yield from find_value_problems([None] * len(value), bounded_list(kind), path)
-        for index, each in enumerate(value):
+        too_long = list(find_value_problems([None] * len(value), bounded_list(kind), path))
+        yield from too_long
+        for index, each in enumerate(value if not too_long else ()):
             yield from find_body_problems(each, item, f"{path}[{index}]")
     else:
         yield from find_value_problems(value, kind, path)
@@ -106,7 +111,7 @@ def find_object_problems(
 def unknown_name(name: str, known: Mapping[str, Any], what: str, path: str = "") -> FieldProblem:
     field = f"{path}.{name}" if path else name
     quoted = field if len(field) <= LONGEST_QUOTED else field[:LONGEST_QUOTED] + "…"
-    return FieldProblem(quoted, f"{quoted!r} is not {what}{did_you_mean(name, known)}")
+    return FieldProblem(quoted, f"{quoted!r} is not {what}{did_you_mean(name[:LONGEST_QUOTED], known)}")
 
 
 def find_value_problems(value: Any, kind: Any, path: str) -> Iterator[FieldProblem]:
@@ -118,12 +123,12 @@ def find_value_problems(value: Any, kind: Any, path: str) -> Iterator[FieldProbl
         yield FieldProblem(path, f"{path or 'The body'} is nested too deeply.")
 
 
-def describe_value(path: str, value: Any, kind: Any, said: str) -> str:
+def describe_value(path: str, value: Any, kind: Any, message: str) -> str:
     words = list_words(kind)
     if words and isinstance(value, str):
         quoted = value if len(value) <= LONGEST_QUOTED else value[:LONGEST_QUOTED] + "…"
         return f"{path} cannot be {quoted!r}{did_you_mean(value[:LONGEST_QUOTED], words)}"
-    return f"{path}: {said[:1].lower()}{said[1:]}."
+    return f"{path}: {message[:1].lower()}{message[1:]}."
 
 
 # Types

@@ -16,9 +16,11 @@ from proctor.api.bounds import (
     Name,
     Paragraph,
     ProgramText,
+    SettingsTable,
     TaskText,
     VariableName,
 )
+from proctor.api.run_list import FacetValue
 
 Visibility = Literal["public", "private"]
 Role = Literal["owner", "write", "read"]
@@ -39,6 +41,69 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     log: str = ""
 
 
+# What a check learns of a version, for people who are about to run it
+
+MOST_PARTS = 200
+"""Arguments, rewards or tools of a version that are kept."""
+LARGEST_DETAILS = MEGABYTE // 4
+
+
+class ArgumentInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One argument of `load_environment()`."""
+
+    name: Name
+    type: TaskText | None = None
+    """As written in the source; None if it has no annotation."""
+    default: TaskText | None = None
+    """As written in the source; None if a run must give a value."""
+
+
+class RewardPart(msgspec.Struct, frozen=True, kw_only=True):
+    """One function of the rubric."""
+
+    name: Name
+    weight: float | None
+    """None if it is not a finite number."""
+    is_grouped: bool = False
+    """It compares the rollouts of a task."""
+
+
+class ToolPart(msgspec.Struct, frozen=True, kw_only=True):
+    name: Name
+    description: TaskText = ""
+
+
+class ExampleMessage(msgspec.Struct, frozen=True, kw_only=True):
+    role: Name
+    text: ProgramText
+
+
+class ExamplePlay(msgspec.Struct, frozen=True, kw_only=True):
+    """The first task."""
+
+    prompt: Annotated[list[ExampleMessage], Meta(max_length=MOST_PARTS)]
+    answer: TaskText = ""
+    is_cut: bool = False
+    """It is longer than what is kept of it."""
+
+
+class VersionDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """How a version is played: what its source states, and, if it could be loaded, what it says of itself."""
+
+    arguments: Annotated[list[ArgumentInfo], Meta(max_length=MOST_PARTS)] = []
+    takes_any: bool = False
+    """`load_environment()` accepts arguments that it does not name."""
+    defaults: SettingsTable = {}
+    """The package's own settings for an evaluation."""
+    kind: Name = ""
+    """The class of the environment; empty if it could not be loaded."""
+    example: ExamplePlay | None = None
+    rewards: Annotated[list[RewardPart], Meta(max_length=MOST_PARTS)] = []
+    tools: Annotated[list[ToolPart], Meta(max_length=MOST_PARTS)] = []
+    max_turns: int | None = None
+    pass_threshold: float | None = None
+
+
 class Version(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     version: str
@@ -56,6 +121,17 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     pushed_by: str
     created_at: float
     check: Check = Check()
+    details: VersionDetails | None = None
+    """What its check learned of how it is played; None until then, and in lists."""
+
+
+class EnvironmentFacets(msgspec.Struct, frozen=True, kw_only=True):
+    """The tags, owners and visibilities among the environments that you may read, with their numbers."""
+
+    tag: list[FacetValue]
+    owner: list[FacetValue]
+    visibility: list[FacetValue]
+    total: int
 
 
 class EnvironmentInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,3 +265,5 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """`mean_prompt_characters`, for estimates."""
     task_list: TaskList = []
     """The tasks, as far as they fit."""
+    details: Annotated[VersionDetails, Meta(extra={MOST_BYTES: LARGEST_DETAILS})] | None = None
+    """None if not even its source could be read."""

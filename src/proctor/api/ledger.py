@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from proctor.api.bounds import Name, Sentence
+from proctor.api.runs import RunScore
 
 EntryKind = Literal["grant", "charge", "adjustment"]
 
@@ -19,6 +20,22 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     input_usd_per_million: float | None = None
     output_usd_per_million: float | None = None
     cached_usd_per_million: float | None = None
+    context_tokens: int | None = None
+    """Prompt and answer together; None if the server's registry does not say."""
+    is_default: bool = False
+    """Used where no model is named."""
+    last: LastRun | None = None
+    """Its newest run of the environment that was asked for."""
+
+
+class LastRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest finished run of a model on an environment, of those that the caller may see."""
+
+    run: str
+    at: float
+    score: RunScore | None = None
+    usd_per_rollout: float | None = None
+    """None if no price was known, and to others than its owner."""
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,10 +65,19 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     note: Sentence = ""
 
 
-class ModelUse(msgspec.Struct, frozen=True, kw_only=True):
-    """The total use of one model."""
+UsageGroup = Literal["model", "run", "user"]
+UsagePeriod = Literal["day"]
 
-    model: str
+
+class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """What was used: of one model, by one run or by one user, in all or on one day."""
+
+    day: str | None = None
+    """In UTC, such as 2026-11-17; None for all days."""
+    model: str | None = None
+    run: str | None = None
+    """None also for requests outside runs."""
+    user: str | None = None
     requests: int
     input_tokens: int
     output_tokens: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -19,16 +19,7 @@ Scope = Literal[
     "tokens:write",
     "admin",
 ]
-SCOPES: tuple[Scope, ...] = (
-    "environments:read",
-    "environments:write",
-    "runs:read",
-    "runs:write",
-    "secrets:write",
-    "inference",
-    "tokens:write",
-    "admin",
-)
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 """What a token allows. `admin` is only for tokens of an admin."""
 TeamRole = Literal["admin", "member"]
 
@@ -39,6 +30,8 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     is_admin: bool = False
     created_at: float
     disabled: bool = False
+    last_seen_at: float | None = None
+    """When a token of theirs was last used, to the minute; only in the list of users."""
 
 
 class NewUser(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +53,10 @@ class Team(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewTeam(msgspec.Struct, frozen=True, kw_only=True):
+    name: Name
+
+
+class TeamChange(msgspec.Struct, frozen=True, kw_only=True):
     name: Name
 
 

@@ -89,6 +89,14 @@ class RolloutQuery(RolloutFilter, frozen=True, kw_only=True, forbid_unknown_fiel
     """After the last item of a page, wherever that rollout is by now; instead of an offset."""
 
 
+class RolloutViewQuery(RolloutFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The list that one rollout is read in: its neighbours are those of the list."""
+
+    sort: RolloutSort = "task"
+    most_events: Annotated[int, Meta(ge=1)] | None = None
+    """Only so many events, from the first on; `total_events` says how many there are."""
+
+
 class ExportQuery(RolloutFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run's rollouts as a table: all of them, or those that match."""
 

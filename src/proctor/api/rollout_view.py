@@ -22,7 +22,7 @@ EventType = Literal["message", "call"]
 """`call` is a model call without a message of the conversation: it failed, or a judge or helper made it."""
 
 
-class CallBrief(msgspec.Struct, frozen=True, kw_only=True):
+class CallBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One model call in figures."""
 
     index: int
@@ -40,7 +40,7 @@ class CallBrief(msgspec.Struct, frozen=True, kw_only=True):
     """It was sent something else than the conversation before it; see `as sent`."""
 
 
-class ToolBrief(msgspec.Struct, frozen=True, kw_only=True):
+class ToolBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     name: str
     arguments_preview: str = ""
     result_index: int | None = None
@@ -50,7 +50,7 @@ class ToolBrief(msgspec.Struct, frozen=True, kw_only=True):
     is_error: bool = False
 
 
-class EventBrief(msgspec.Struct, frozen=True, kw_only=True):
+class EventBrief(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One event of the timeline, without its content."""
 
     index: int
@@ -100,6 +100,8 @@ class RolloutView(msgspec.Struct, frozen=True, kw_only=True):
     entry: RolloutEntry
     neighbours: Neighbours = Neighbours()
     events: list[EventBrief]
+    total_events: int
+    """More than `events` if only some were asked for."""
     subscores: list[Subscore] = []
     """Which function gave what."""
     error: RowError | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.report import ReusedReplies
+from proctor.report.lines import ReusedReplies
 from proctor.rollout import Outcome, Subscore
 from proctor.task import TaskId
 from proctor.trace import FileChange, ToolSpec, Usage

@@ -33,6 +33,8 @@ class RunListQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     team: list[str] = []
     dataset: list[str] = []
     tag: list[str] = []
+    rescored_from: list[str] = []
+    """Runs that scored the rollouts of this run again; of an uploaded run, also by its id elsewhere."""
     suite: str | None = None
     name: str | None = None
     """Text that the name contains, in these very letters."""
@@ -74,6 +76,8 @@ class RunFacets(msgspec.Struct, frozen=True, kw_only=True):
     model: list[FacetValue]
     agent: list[FacetValue]
     owner: list[FacetValue]
+    team: list[FacetValue]
+    dataset: list[FacetValue]
     tag: list[FacetValue]
 
 

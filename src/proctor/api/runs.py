@@ -9,9 +9,6 @@ import msgspec
 from msgspec import Meta
 
 from proctor.api.bounds import (
-    MOST_LOG_LINES,
-    MOST_ROWS,
-    LogLine,
     MetadataTable,
     Name,
     Paragraph,
@@ -20,8 +17,10 @@ from proctor.api.bounds import (
     SettingsTable,
     Variables,
 )
+from proctor.api.secrets import RunSecret
 from proctor.run import EndedStatus, RunStatus
 from proctor.stats.interval import Interval
+from proctor.stats.prediction import PredictedTotal
 
 RunKind = Literal["hosted", "local"]
 """`local` runs were played elsewhere and uploaded."""
@@ -89,6 +88,30 @@ class RunVisibilityChange(msgspec.Struct, frozen=True, kw_only=True):
     visibility: RunVisibility
     new_link: bool = False
     """Replace the link by another one; the old one stops working."""
+
+
+LONGEST_TAG = 50
+MOST_TAGS = 50
+Tag = Annotated[str, Meta(min_length=1, max_length=LONGEST_TAG)]
+Tags = Annotated[list[Tag], Meta(max_length=MOST_TAGS)]
+
+
+class RunTexts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The name and note of a run, as last read."""
+
+    name: Name | None = None
+    note: Paragraph | None = None
+
+
+class RunEdit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What people say of a run; omitted fields stay as they are."""
+
+    name: Name | None = None
+    note: Paragraph | None = None
+    add_tags: Tags = []
+    remove_tags: Tags = []
+    before: RunTexts | None = None
+    """What you last read. If one of these texts was changed since, your change of it is refused."""
 
 
 class RunSharing(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,6 +239,14 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     suite: str | None = None
     """The id of the sweep that it belongs to."""
     tags: list[str] = []
+    note: str = ""
+    """In lists it is left out."""
+    revision: int = 0
+    """Grows with every change of its name, note, tags, visibility and comments."""
+    may_change: bool = False
+    """Whether you may stop, resume, edit, share and delete it."""
+    rescored_from: str | None = None
+    """The id of the run whose rollouts were scored again, as `proctor eval rescore` does."""
     permissions: Permissions = Permissions()
     timeout_minutes: int | None = None
     max_cost_usd: float | None = None
@@ -235,7 +266,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     last_seq: int = 0
     settings: Mapping[str, Any] = {}
     resolved: Mapping[str, Any] = {}
-    """What the run used, whoever decided it, as `resolved` of docs/results.md."""
+    """What the run used, wherever each setting came from, as `resolved` of docs/results.md."""
     summary: Mapping[str, Any] | None = None
     """The report, as `summary` of docs/results.md; so far, while the run is played. In lists it is left
     out."""
@@ -294,17 +325,76 @@ class Events(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run may cost, before it starts."""
+    """What a run may take and show, before it starts."""
 
     rollouts: int | None
     """None if the number of tasks is unknown."""
+    tasks: int | None = None
+    rollouts_per_task: int = 0
     low_usd: float | None = None
     likely_usd: float | None = None
     high_usd: float | None = None
     basis: str
-    """Where the figures come from, or why there are none."""
+    """Where the figures in dollars come from, or why there are none."""
+    calls: PredictedTotal | None = None
+    """Of the model."""
+    input_tokens: PredictedTotal | None = None
+    output_tokens: PredictedTotal | None = None
+    minutes: PredictedTotal | None = None
+    """With as many rollouts at once as the settings allow."""
+    volume_basis: str = ""
+    """Where calls, tokens and minutes come from, or why there are none."""
+    payer: str = ""
     available_usd: float | None = None
     """What the payer has; None for no limit."""
+    after_usd: float | None = None
+    """What they will probably have left."""
+    halfwidth: float | None = None
+    """Of the 95 % interval of the mean reward that so many tasks and rollouts will give."""
+    halfwidth_is_bound: bool = False
+    """It is the worst case, because no earlier run tells more."""
+    halfwidth_basis: str = ""
+
+
+class RunProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a run cannot be started as it is requested."""
+
+    field: str = ""
+    """Its path in the request, such as `settings.num_examples`; empty for what no field could change."""
+    code: str
+    message: str
+    ask: list[str] = []
+    """The users who could grant what is missing."""
+
+
+class RunDefaults(msgspec.Struct, frozen=True, kw_only=True):
+    """How large a run is unless the request says otherwise."""
+
+    num_examples: int
+    rollouts_per_example: int
+    from_package: bool
+    """The environment's package says so."""
+
+
+class RunCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """What starting a run would do, without starting it."""
+
+    may_start: bool
+    problems: list[RunProblem] = []
+    """All of them; without any, the run would start."""
+    environment: str | None = None
+    """owner/name, if there is such an environment."""
+    version: str | None = None
+    model: str | None = None
+    payer: str
+    secrets: list[RunSecret] = []
+    """Those that the caller may know of."""
+    permissions: Permissions = Permissions()
+    defaults: RunDefaults | None = None
+    takes_agent: bool | None = None
+    """Its tasks leave open who works on them; None if its check lists no tasks."""
+    agents: list[str] = []
+    """The agents to choose from, if it does."""
 
 
 class StopRequest(msgspec.Struct, frozen=True):
@@ -319,112 +409,3 @@ class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True):
     timeout_minutes: int | None = None
     max_cost_usd: float | None = None
     """In total, including what was spent before."""
-
-
-# Between the server and the process that plays a run, whose token is valid for one attempt of it.
-
-
-class LogText(msgspec.Struct, frozen=True):
-    level: Name
-    text: LogLine
-    at: float
-
-
-OF_ROWS = {"items": {"$ref": "#/components/schemas/Row"}}
-
-
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """A report from the process that plays a run. Each has a number, so that sending it twice adds
-    nothing."""
-
-    batch: int
-    logs: Annotated[list[LogText], Meta(max_length=MOST_LOG_LINES)] = []
-    rows: Annotated[list[msgspec.Raw], Meta(max_length=MOST_ROWS, extra_json_schema=OF_ROWS)] = []
-    """Rows as they are in results.jsonl."""
-    planned: int | None = None
-    metadata: MetadataTable | None = None
-    """The run's metadata.json, if it is new: rows omit what it says once for all."""
-
-
-class ReportReply(msgspec.Struct, frozen=True, kw_only=True):
-    """The server's answer to a report: it was stored, and this is what to do."""
-
-    stop: bool = False
-    """Drop what is in flight and end."""
-
-
-class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """The final report of the process that plays a run."""
-
-    status: Literal["finished", "failed", "stopped"]
-    cause: Cause | None = None
-    metadata: MetadataTable = {}
-
-
-# Between the server and a host: the machine where runs are played, which may be the server's own.
-
-
-class ClaimRequest(msgspec.Struct, frozen=True):
-    host: Name
-    """The host's name, for people to read; no other process has the same."""
-
-
-class RunAssignment(msgspec.Struct, frozen=True, kw_only=True):
-    """A run for a host to play."""
-
-    run_id: str
-    attempt: int
-    token: str
-    """The token of this attempt."""
-    environment: str
-    version: str
-    content_hash: str | None = None
-    module: str
-    """The argument of `proctor eval run` inside: the package's name."""
-    wheel_name: str
-    wheel_sha256: str
-    lock: str | None = None
-    """What was installed when this version was checked, to be installed again."""
-    model: str
-    settings: Mapping[str, Any] = {}
-    permissions: Permissions = Permissions()
-    variables: Mapping[str, str] = {}
-    """Environment variables and secrets of the run."""
-    deadline_at: float
-    lease_seconds: float
-
-
-class Lease(msgspec.Struct, frozen=True):
-    """The answer to a host's heartbeat."""
-
-    stop: bool = False
-    lost: bool = False
-    """The run no longer belongs to this host: end it and report nothing."""
-
-
-class LostRun(msgspec.Struct, frozen=True):
-    """A host reports that the process of a run is gone without a final report."""
-
-    cause: Cause
-    retry: bool = True
-    """Another attempt may succeed."""
-    blameless: bool = False
-    """The host ended it for reasons of its own."""
-
-
-class LeftoverRuns(msgspec.Struct, frozen=True):
-    """Runs whose folders a host still has; in the answer, those that no host will continue."""
-
-    runs: Annotated[list[Name], Meta(max_length=10_000)]
-
-
-class NewHost(msgspec.Struct, frozen=True):
-    """A machine that will play runs."""
-
-    name: Name
-
-
-class HostToken(msgspec.Struct, frozen=True):
-    name: str
-    token: str
-    """For `proctor runner`; it is shown only once."""

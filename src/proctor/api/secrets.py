@@ -60,6 +60,23 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: float
 
 
+class RunSecret(msgspec.Struct, frozen=True, kw_only=True):
+    """A secret or a variable as a run of yours would find it, by its name."""
+
+    name: str
+    origin: Literal["run", "environment", "linked", "variable"] | None = None
+    """The run's own, the environment's, one linked to it, or a variable, which is not secret; None if nothing
+    provides it, or if you may not know."""
+    owner: str = ""
+    """Of a linked one."""
+    declared: bool = False
+    """The version says that it needs it."""
+    reaches: bool = True
+    """The run will have it."""
+    why: str
+    """Why it will, or why not and what to do, as a sentence."""
+
+
 class NewSecret(msgspec.Struct, frozen=True, kw_only=True):
     name: VariableName
     value: VariableValue

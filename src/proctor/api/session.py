@@ -25,7 +25,10 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Who is logged in, and what they may do."""
 
     user: User | None = None
-    """None: nobody is."""
+    """None: not logged in."""
+    is_over: bool = False
+    """Whether the browser's session has ended or expired. The answer removes its cookie, so only this one can
+    say so."""
     teams: list[Membership] = []
     scopes: list[Scope] = []
     """Those of the token that the session was opened with."""
@@ -43,6 +46,19 @@ class LoginCode(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     """The link that does so when it is opened."""
     expires_at: float
+
+
+class BrowserLogin(msgspec.Struct, frozen=True, kw_only=True):
+    """A browser that is logged in."""
+
+    id: str
+    created_at: float
+    expires_at: float
+    token_id: str
+    token_name: str
+    """The token that it was logged in with, which ends it when it ends."""
+    is_current: bool = False
+    """Whether this request came from it."""
 
 
 def build_login_link(server_url: str, code: str) -> str:

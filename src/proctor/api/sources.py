@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -54,6 +55,74 @@ class SourceInfo(msgspec.Struct, frozen=True, kw_only=True):
     synced_at: float | None = None
     created_at: float
     webhook_url: str = ""
+    branches: list[str] = []
+    syncing_since: float | None = None
+    """When the sync began that is under way."""
+
+
+class SourceCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit of a source."""
+
+    commit_sha: str
+    author: str = ""
+    subject: str = ""
+    committed_at: float | None = None
+
+
+class SourceRecipe(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipe of a commit."""
+
+    path: str
+    recipe: Mapping[str, Any] = {}
+    """As the file has it, to submit."""
+    problem: str = ""
+    """Why it cannot be played, if so."""
+
+
+class SourceContent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a commit holds."""
+
+    commit: SourceCommit
+    rollouts: list[str]
+    recipes: list[SourceRecipe]
+
+
+SyncStatus = Literal["running", "succeeded", "failed", "interrupted"]
+
+
+class SourceSync(msgspec.Struct, frozen=True, kw_only=True):
+    """One fetch of a source, and its log."""
+
+    id: str
+    cause: str
+    """Who asked: a user, or `webhook`."""
+    branch: str = ""
+    status: SyncStatus
+    log: list[str] = []
+    commit_sha: str = ""
+    started_at: float
+    ended_at: float | None = None
+
+
+class RowsRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rows would a recipe play?"""
+
+    recipe: SettingsTable
+    dataset: Name = ""
+    """owner/name, or owner/name@hash; empty for the one that the recipe names."""
+    rows: Name = ""
+    offset: int = 0
+
+
+class SelectedRows(msgspec.Struct, frozen=True, kw_only=True):
+    """The version of a dataset, and the rows of it, that a recipe plays."""
+
+    dataset: RunDataset
+    total: int
+    rule: str
+    """In words."""
+    ranges: str
+    """As --rows has them, the first ones."""
 
 
 class AddedSource(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,7 +46,7 @@ from proctor.channel.wire import FrameConnection
 from proctor.env.rewards import Grade
 from proctor.env.template_rollout import TemplateRollout
 from proctor.errors import did_you_mean
-from proctor.support.splice import SplicedConnection, dial
+from proctor.support.join_connections import SplicedConnection, dial
 from proctor.task import mint_task
 from proctor.trace import Message
 

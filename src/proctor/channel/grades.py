@@ -29,18 +29,37 @@ def encode_prompt(messages: Sequence[Message]) -> str | list[Message]:
 
 
 def read_prompt(prompt: object, where: str) -> list[Message]:
-    """The messages of a prompt from the wire. Other implementations send text as an object."""
-    if isinstance(prompt, list):
-        return messages_of([with_plain_content(part) for part in prompt], where)
-    return messages_of(with_plain_content(prompt), where)
+    """The messages of a prompt from the wire, as Proctor serves it."""
+    return messages_of(prompt, where)
 
 
-def with_plain_content(part: object) -> object:
-    content = part.get("content") if isinstance(part, Mapping) else None
-    if isinstance(part, Mapping) and isinstance(content, Mapping):
-        text = content.get("text")
-        return {**part, "content": text if isinstance(text, str) else [dict(content)]}
-    return part
+def read_hud_prompt(prompt: object, where: str) -> list[Message]:
+    """The messages of a prompt that `hud` serves, as its own agents get to see them: no system turns, one
+    message per block of content, and no prompt as an empty turn."""
+    if prompt is None or prompt == "":
+        return [{"role": "user", "content": ""}]
+    turns = prompt if isinstance(prompt, list) else [prompt]
+    return messages_of([message for turn in turns for message in read_hud_turn(turn)], where)
+
+
+def read_hud_turn(turn: object) -> list[object]:
+    if not isinstance(turn, Mapping):
+        return [turn]
+    role = "assistant" if turn.get("role") == "assistant" else "user"
+    content = turn.get("content")
+    blocks = content if isinstance(content, list) else [content]
+    return [{"role": role, "content": read_hud_block(block)} for block in blocks]
+
+
+def read_hud_block(block: object) -> object:
+    """A block of content in MCP's vocabulary, as the text or the image part of a message."""
+    if not isinstance(block, Mapping):
+        return block
+    if block.get("type") == "image":
+        url = f"data:{block.get('mimeType')};base64,{block.get('data')}"
+        return [{"type": "image_url", "image_url": {"url": url}}]
+    text = block.get("text")
+    return text if isinstance(text, str) else [dict(block)]
 
 
 # Grades

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from proctor.channel.client import Binding, Channel, open_wire
 from proctor.channel.frames import RemoteError
+from proctor.support.join_connections import SplicedConnection
 from proctor.support.logs import log
-from proctor.support.splice import SplicedConnection
 
 
 class Tunnel:

@@ -50,22 +50,22 @@ class ExaminationResult(msgspec.Struct, kw_only=True):
 
 
 def run_checkup(
-    order: CheckupRequest, say: StatusCallback = lambda _: None, runs: Sequence[Path] = ()
+    request: CheckupRequest, report_status: StatusCallback = lambda _: None, runs: Sequence[Path] = ()
 ) -> CheckupReport:
     """Collect every finding. `say` receives what is being examined; `runs` are folders of past runs, whose
     results are examined too."""
-    helper_endpoint(order)
-    found = packages.find_environment(order.env_id, order.env_dir)
-    findings = static.find_static_problems(found, order.arguments)
+    helper_endpoint(request)
+    found = packages.find_environment(request.env_id, request.env_dir)
+    findings = static.find_static_problems(found, request.arguments)
     figures = CheckupRewards()
     content = None
     if not any(finding.code in ("E101", "E102", "E104") for finding in findings):
-        first = examine_in_child(order, "0", say)
+        first = examine_in_child(request, "0", report_status)
         findings += first.findings
         figures, content = first.figures, first.content
-        findings += check_stability(order, first, say)
+        findings += check_stability(request, first, report_status)
     if runs:
-        say("past runs")
+        report_status("past runs")
         findings += find_played_problems(read_played(runs), content)
     file = packages.main_file(found)
     path = found.path or file
@@ -77,12 +77,14 @@ def run_checkup(
     )
 
 
-def check_stability(order: CheckupRequest, first: ExaminationResult, say: StatusCallback) -> list[Finding]:
+def check_stability(
+    request: CheckupRequest, first: ExaminationResult, report_status: StatusCallback
+) -> list[Finding]:
     """Whether another process reads other tasks. Of one that cannot, nothing new would be learnt."""
     if not first.content or any(finding.code in ("E204", "E303", "E304") for finding in first.findings):
         return []
-    say("in another process")
-    other = examine_in_child(msgspec.structs.replace(order, only_tasks=True), "1", lambda _: None)
+    report_status("in another process")
+    other = examine_in_child(msgspec.structs.replace(request, only_tasks=True), "1", lambda _: None)
     if other.content is None:
         return [finding for finding in other.findings if finding.severity == "error"]
     changed = find_content_change(first.content, other.content, "in another process")
@@ -95,21 +97,23 @@ def sort_findings(findings: list[Finding]) -> list[Finding]:
     return sorted(dict.fromkeys(findings), key=lambda finding: (rank[finding.severity], finding.code))
 
 
-def examine_in_child(order: CheckupRequest, hash_seed: str, say: StatusCallback) -> ExaminationResult:
+def examine_in_child(
+    request: CheckupRequest, hash_seed: str, report_status: StatusCallback
+) -> ExaminationResult:
     """What a process that runs the environment tells, and what it does instead of telling."""
-    heard = ExaminationResult()
-    with tempfile.TemporaryFile() as printed, open_child(order, hash_seed, printed) as (process, pipe):
-        ending = read_child_output(pipe, heard, say)
+    result = ExaminationResult()
+    with tempfile.TemporaryFile() as printed, open_child(request, hash_seed, printed) as (process, pipe):
+        ending = read_child_output(pipe, result, report_status)
         if ending:
-            heard.findings.append(describe_early_end(ending, process, order))
-        if not order.only_tasks:
-            heard.findings += find_printed_output(printed)
-    return heard
+            result.findings.append(describe_early_end(ending, process, request))
+        if not request.only_tasks:
+            result.findings += find_printed_output(printed)
+    return result
 
 
 @contextmanager
 def open_child(
-    order: CheckupRequest, hash_seed: str, printed: IO[bytes]
+    request: CheckupRequest, hash_seed: str, printed: IO[bytes]
 ) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """The process, in a group of its own, so that nothing it started outlives it."""
     reading, writing = os.pipe()
@@ -119,7 +123,7 @@ def open_child(
                 sys.executable,
                 "-m",
                 "proctor.checkup.child",
-                msgspec.json.encode(order).decode(),
+                msgspec.json.encode(request).decode(),
                 str(writing),
             ],
             stdin=subprocess.DEVNULL,
@@ -141,8 +145,8 @@ def open_child(
         os.close(reading)
 
 
-def read_child_output(pipe: int, heard: ExaminationResult, say: StatusCallback) -> str:
-    """Take in lines until all is done; else what was going on when they stopped, and how they did."""
+def read_child_output(pipe: int, result: ExaminationResult, report_status: StatusCallback) -> str:
+    """Read lines until the check is done; otherwise returns what it was doing when they stopped, and how."""
     doing, seconds, rest = "starting", START_SECONDS, b""
     while True:
         ready, _, _ = select.select([pipe], [], [], seconds)
@@ -153,33 +157,33 @@ def read_child_output(pipe: int, heard: ExaminationResult, say: StatusCallback) 
             return doing
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
-            told = msgspec.json.decode(line, type=CheckupMessage)
-            if isinstance(told, CheckupDone):
+            message = msgspec.json.decode(line, type=CheckupMessage)
+            if isinstance(message, CheckupDone):
                 return ""
-            if isinstance(told, StepStarted):
-                if told.what != doing:
-                    say(told.what)
-                doing, seconds = told.what, told.seconds
-            record_line(told, heard)
+            if isinstance(message, StepStarted):
+                if message.what != doing:
+                    report_status(message.what)
+                doing, seconds = message.what, message.seconds
+            record_line(message, result)
 
 
-def record_line(told: CheckupMessage, heard: ExaminationResult) -> None:
-    match told:
+def record_line(message: CheckupMessage, result: ExaminationResult) -> None:
+    match message:
         case FindingReported(finding):
-            heard.findings.append(finding)
+            result.findings.append(finding)
         case TasksRead(content):
-            heard.content = content
+            result.content = content
         case TrialPlayed(figures):
-            heard.figures = figures
+            result.figures = figures
 
 
-def describe_early_end(what: str, process: subprocess.Popen[bytes], order: CheckupRequest) -> Finding:
+def describe_early_end(what: str, process: subprocess.Popen[bytes], request: CheckupRequest) -> Finding:
     if " takes more than " in what:
         return Finding("E303", f"{what}; if it should, give more with --timeout")
     try:
-        code = process.wait(order.seconds)
+        code = process.wait(request.seconds)
     except subprocess.TimeoutExpired:
-        return Finding("E303", f"{what} closed everything and goes on")
+        return Finding("E303", f"{what} closed everything and still runs")
     return Finding("E304", f"the process {describe_exit(code)} while {what}")
 
 

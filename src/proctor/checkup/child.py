@@ -33,9 +33,10 @@ from proctor.checkup.wire import (
     TrialPlayed,
     helper_endpoint,
 )
-from proctor.contracts import EnvironmentProtocol, Model, OffersGold, get_pass_threshold
+from proctor.contracts import EnvironmentProtocol, Model
 from proctor.env.multi_turn import MultiTurnEnv
 from proctor.errors import ProctorError, format_last_frames
+from proctor.optional_contracts import OffersGold, get_pass_threshold
 from proctor.packages import loading as packages
 from proctor.support.loop import exit_now
 from proctor.task import Task
@@ -55,18 +56,18 @@ class ExaminationStoppedError(Exception):
 class Examination:
     """One environment, looked at step by step until something makes the rest meaningless."""
 
-    def __init__(self, order: CheckupRequest, tell: SendLine) -> None:
-        self.order = order
-        self.tell = tell
+    def __init__(self, request: CheckupRequest, send: SendLine) -> None:
+        self.request = request
+        self.send = send
 
     def run(self) -> None:
         with suppress(ExaminationStoppedError):
             self.examine()
-        self.tell(CheckupDone())
+        self.send(CheckupDone())
 
     def examine(self) -> None:
-        order = self.order
-        found = packages.find_environment(order.env_id, order.env_dir)
+        request = self.request
+        found = packages.find_environment(request.env_id, request.env_dir)
         is_foreign = packages.dialect_of(found) is not None
         with self.step("importing the module", "E103"):
             is_module = not found.registered and packages.find_task_source(found) is None
@@ -74,25 +75,25 @@ class Examination:
         with self.step("looking for load_environment()", "E102"):
             loader = packages.loader_of(module) if module else packages.import_loader(found)
         with self.step("load_environment()", "E105", FOREIGN_SECONDS if is_foreign else None):
-            environment = packages.call_loader(loader, order.arguments, found)
+            environment = packages.call_loader(loader, request.arguments, found)
         tasks = self.read_tasks(environment)
-        if order.only_tasks:
+        if request.only_tasks:
             return
         for finding in tasks_check.find_task_problems(tasks):
-            self.tell(FindingReported(finding))
+            self.send(FindingReported(finding))
         if not tasks:
             raise ExaminationStoppedError
         with self.step("the second load_environment()", "E106", FOREIGN_SECONDS if is_foreign else None):
-            again = packages.call_loader(loader, order.arguments, found)
+            again = packages.call_loader(loader, request.arguments, found)
         changed = tasks_check.find_content_change(
             tasks_check.task_contents(tasks),
             tasks_check.task_contents(self.first_tasks(again)),
             "after a second load",
         )
         if changed:
-            self.tell(FindingReported(changed))
+            self.send(FindingReported(changed))
         distinct = list({task.id: task for task in tasks}.values())
-        played = distinct[: order.tasks]
+        played = distinct[: request.tasks]
         with self.step("gold answers", "E301"):
             players = create_players(environment, played)
         if not is_foreign:  # its rollouts are apart, or share what their framework shares
@@ -104,14 +105,14 @@ class Examination:
         self, environment: EnvironmentProtocol, players: list[ScriptedPlayer], task: Task
     ) -> None:
         """Before anything is played here, since that starts threads, and a fork would lack them."""
-        self.tell(StepStarted("playing two at once", self.order.seconds + GRACE_SECONDS))
-        found = find_interference(environment, players, task, self.order.seconds)
+        self.send(StepStarted("playing two at once", self.request.seconds + GRACE_SECONDS))
+        found = find_interference(environment, players, task, self.request.seconds)
         if found is not None:
-            self.tell(FindingReported(found))
+            self.send(FindingReported(found))
 
     def read_tasks(self, environment: EnvironmentProtocol) -> list[Task]:
         tasks = self.first_tasks(environment)
-        self.tell(TasksRead(tasks_check.task_contents(tasks)))
+        self.send(TasksRead(tasks_check.task_contents(tasks)))
         return tasks
 
     def first_tasks(self, environment: EnvironmentProtocol) -> list[Task]:
@@ -121,25 +122,25 @@ class Examination:
     async def perform(
         self, environment: EnvironmentProtocol, players: list[ScriptedPlayer], tasks: list[Task]
     ) -> None:
-        order = self.order
-        helper = open_helper_model(order)
+        request = self.request
+        helper = open_helper_model(request)
         try:
             with self.step("the environment's own check()", "E107"):
                 await environment.check()
                 if helper is not None:
                     await helper.check()
             # One rollout is played, scored twice and closed before anything is heard of it.
-            longest = 3 * order.seconds + CLEANUP_SECONDS + GRACE_SECONDS
+            longest = 3 * request.seconds + CLEANUP_SECONDS + GRACE_SECONDS
             playing = StepStarted("playing", longest)
-            self.tell(playing)
+            self.send(playing)
             with self.step("playing", "E305", longest):
                 trial = await play_trial(
                     environment,
                     players,
                     tasks,
                     helper=helper,
-                    seconds=order.seconds,
-                    progress=lambda: self.tell(playing),
+                    seconds=request.seconds,
+                    progress=lambda: self.send(playing),
                 )
             self.judge(trial, environment)
         finally:
@@ -150,8 +151,8 @@ class Examination:
         for finding in verdict.find_trial_problems(
             trial, offers_gold=has_gold_method(environment), pass_threshold=threshold
         ):
-            self.tell(FindingReported(finding))
-        self.tell(TrialPlayed(verdict.summarize_rewards(trial)))
+            self.send(FindingReported(finding))
+        self.send(TrialPlayed(verdict.summarize_rewards(trial)))
 
     async def close(self, environment: EnvironmentProtocol, helper: Model | None) -> None:
         with self.step("close()", "W312"):
@@ -162,18 +163,18 @@ class Examination:
     @contextmanager
     def step(self, what: str, code: str, seconds: float | None = None) -> Iterator[None]:
         """Say what begins; whatever goes wrong in it becomes a finding, and ends the examination."""
-        self.tell(StepStarted(what, seconds or self.order.seconds))
+        self.send(StepStarted(what, seconds or self.request.seconds))
         try:
             yield
         except ExaminationStoppedError:
             raise
         except ProctorError as error:
-            self.tell(FindingReported(Finding(code, str(error))))
+            self.send(FindingReported(Finding(code, str(error))))
             raise ExaminationStoppedError from error
         except Exception as error:
-            place = next(iter(reversed(format_last_frames(error))), "")
-            told = f"{what} raised {type(error).__name__}: {' '.join(str(error).split())} at {place}"
-            self.tell(FindingReported(Finding(code, told)))
+            location = next(iter(reversed(format_last_frames(error))), "")
+            problem = f"{what} raised {type(error).__name__}: {' '.join(str(error).split())} at {location}"
+            self.send(FindingReported(Finding(code, problem)))
             raise ExaminationStoppedError from error
 
 
@@ -182,8 +183,8 @@ def has_gold_method(environment: EnvironmentProtocol) -> bool:
     return isinstance(environment, OffersGold) and type(environment).gold is not MultiTurnEnv.gold
 
 
-def open_helper_model(order: CheckupRequest) -> Model | None:
-    endpoint = helper_endpoint(order)
+def open_helper_model(request: CheckupRequest) -> Model | None:
+    endpoint = helper_endpoint(request)
     if endpoint is None:
         return None
     model: Model = plugins.load(plugins.MODELS, endpoint.client_type).at(endpoint)
@@ -193,19 +194,19 @@ def open_helper_model(order: CheckupRequest) -> Model | None:
 def open_line_writer(descriptor: int) -> SendLine:
     """Writes each line at once, so that it is heard even if the next moment is the last."""
 
-    def tell(line: Any) -> None:
+    def send(line: Any) -> None:
         content = memoryview(msgspec.json.encode(line) + b"\n")
         while content:
             content = content[os.write(descriptor, content) :]
 
-    return tell
+    return send
 
 
 def main() -> None:
-    order = msgspec.json.decode(sys.argv[1], type=CheckupRequest)
+    request = msgspec.json.decode(sys.argv[1], type=CheckupRequest)
     logging.getLogger("proctor").setLevel(logging.ERROR)
     os.set_inheritable(int(sys.argv[2]), False)
-    Examination(order, open_line_writer(int(sys.argv[2]))).run()
+    Examination(request, open_line_writer(int(sys.argv[2]))).run()
     exit_now(0)
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import PASS_THRESHOLD, EnvironmentProtocol, Traits, get_pass_threshold
+from proctor.contracts import PASS_THRESHOLD, EnvironmentProtocol, Traits
 from proctor.env.group import EnvGroup
 from proctor.env.rubric import Rubric, RubricGroup
 from proctor.errors import ConfigError, ProctorError
+from proctor.optional_contracts import get_pass_threshold
 from proctor.packages import loading as packages
 from proctor.packages.loading import EnvironmentLocation
 from proctor.packages.source import Argument, EnvironmentSource, read_source
@@ -51,7 +52,7 @@ class LoadedDetails(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     traits: Traits
     tasks: int | None = None
-    """None where they are read one by one, and nobody has counted them."""
+    """None if they are read one by one and were not counted."""
     example: ExampleTask | None = None
     rewards: tuple[RewardInfo, ...] = ()
     tools: tuple[ToolInfo, ...] = ()

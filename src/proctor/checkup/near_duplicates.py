@@ -34,7 +34,7 @@ def find_near_duplicates(texts: Sequence[str], similar: float = SIMILAR) -> list
     found: list[tuple[int, int, float]] = []
     holders: dict[tuple[str, ...], list[int]] = {}
     compared = 0
-    for place, sequences in enumerate(own):
+    for index, sequences in enumerate(own):
         if not sequences:
             continue
         rarest = sorted(sequences, key=lambda sequence: (counts[sequence], sequence))
@@ -42,10 +42,10 @@ def find_near_duplicates(texts: Sequence[str], similar: float = SIMILAR) -> list
         for other in sorted({each for sequence in prefix for each in holders.get(sequence, ())}):
             compared += 1
             likeness = measure_likeness(sequences, own[other])
-            if likeness >= similar and texts[place] != texts[other]:
-                found.append((other, place, likeness))
+            if likeness >= similar and texts[index] != texts[other]:
+                found.append((other, index, likeness))
         for sequence in prefix:
-            holders.setdefault(sequence, []).append(place)
+            holders.setdefault(sequence, []).append(index)
         if compared > MOST_COMPARED:
             break
     return sorted(found, key=lambda pair: -pair[2])

@@ -1,4 +1,4 @@
-"""What past runs tell of an environment's tasks: solved by nobody, by everybody, answered alike, misleading.
+"""What past runs show about an environment's tasks: never solved, always solved, answered alike, misleading.
 
 Reads results; every statement says how much data is behind it. Knows nothing of playing.
 """
@@ -160,7 +160,7 @@ def keep_present(
 def find_constant(tasks: Sequence[PlayedTask]) -> Iterator[Finding]:
     failed = [task for task in tasks if task.passed == {False}]
     if failed:
-        yield name_tasks("W511", "solved by nobody", failed, f"; {bound_rate(failed, 'pass')}")
+        yield name_tasks("W511", "never solved", failed, f"; {bound_rate(failed, 'pass')}")
     constant = [task for task in tasks if task.passed == {True} and has_one_reward(task)]
     if constant:
         yield name_tasks(
@@ -215,10 +215,10 @@ def find_duplicates(tasks: Sequence[PlayedTask]) -> Iterator[Finding]:
         f"{tasks[one].id!r} and {tasks[other].id!r} ({likeness:.0%})" for one, other, likeness in pairs[:3]
     )
     more = f" and {len(pairs) - 3:,} more" if len(pairs) > 3 else ""
-    places = sorted({place for one, other, _ in pairs for place in (one, other)})
+    indexes = sorted({index for one, other, _ in pairs for index in (one, other)})
     words = "1 pair of tasks is" if len(pairs) == 1 else f"{len(pairs):,} pairs of tasks are"
     yield Finding(
-        "W513", f"{words} nearly the same: {shown}{more}", tasks=list_ids([tasks[each] for each in places])
+        "W513", f"{words} nearly the same: {shown}{more}", tasks=list_ids([tasks[each] for each in indexes])
     )
 
 

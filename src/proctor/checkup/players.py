@@ -107,7 +107,7 @@ class PlayerModel:
 def create_players(
     environment: EnvironmentProtocol, tasks: Sequence[Task], seed: int = 0
 ) -> list[ScriptedPlayer]:
-    """Who plays: the oracle in every wrapping, where gold answers are known, and the others."""
+    """The players: the oracle in every wrapping, if gold answers are known, and the others."""
     players = [
         ScriptedPlayer(EMPTY, {task.id: [Step(text="")] for task in tasks}),
         ScriptedPlayer(RANDOM, {task.id: random_lines(f"{seed} {task.id!r}") for task in tasks}),
@@ -116,10 +116,10 @@ def create_players(
     if not all(gold.values()):
         return players
     other = swap_tasks(gold)
-    for wrapping, said in wrap_gold_answers(getattr(environment, "parser", None), gold).items():
-        players.append(ScriptedPlayer(f"oracle ({wrapping})", said, wrapping))
+    for wrapping, script in wrap_gold_answers(getattr(environment, "parser", None), gold).items():
+        players.append(ScriptedPlayer(f"oracle ({wrapping})", script, wrapping))
         if other:
-            lines = {task: said[another] for task, another in other.items()}
+            lines = {task: script[another] for task, another in other.items()}
             players.append(ScriptedPlayer(f"{SWAPPED} ({wrapping})", lines, wrapping))
     return players
 
@@ -134,8 +134,8 @@ def swap_tasks(gold: Mapping[TaskId, Gold]) -> dict[TaskId, TaskId]:
     """For each task the next one whose gold answer is another; empty if all have the same."""
     ids = list(gold)
     found = {}
-    for place, task in enumerate(ids):
-        after = [*ids[place + 1 :], *ids[:place]]
+    for index, task in enumerate(ids):
+        after = [*ids[index + 1 :], *ids[:index]]
         other = next((each for each in after if gold[each] != gold[task]), None)
         if other is None:
             return {}
@@ -145,16 +145,19 @@ def swap_tasks(gold: Mapping[TaskId, Gold]) -> dict[TaskId, TaskId]:
 
 def wrap_gold_answers(parser: Any, gold: Mapping[TaskId, Gold]) -> dict[str, dict[TaskId, PlayerLines]]:
     """The gold answers in every form that an environment may expect them in."""
-    if not all(isinstance(said, str) for said in gold.values()):
-        return {"turn by turn": {task: gold_to_lines(said) for task, said in gold.items()}}
-    texts = {task: str(said) for task, said in gold.items()}
+    if not all(isinstance(script, str) for script in gold.values()):
+        return {"turn by turn": {task: gold_to_lines(script) for task, script in gold.items()}}
+    texts = {task: str(script) for task, script in gold.items()}
     forms = {"bare": texts}
     formatted = {task: format_for_parser(parser, text) for task, text in texts.items()}
     if all(formatted.values()):
         forms["in the parser's format"] = {task: text or "" for task, text in formatted.items()}
-    else:
-        forms["boxed"] = {task: rf"\boxed{{{text}}}" for task, text in texts.items()}
-    return {name: {task: [Step(text=text)] for task, text in said.items()} for name, said in forms.items()}
+    if not isinstance(parser, XMLParser):
+        boxed = {task: rf"\boxed{{{text}}}" for task, text in texts.items()}
+        forms["boxed"] = {task: format_for_parser(parser, text) or text for task, text in boxed.items()}
+    return {
+        name: {task: [Step(text=text)] for task, text in script.items()} for name, script in forms.items()
+    }
 
 
 def format_for_parser(parser: Any, text: str) -> str | None:

@@ -41,7 +41,7 @@ def dialect_findings(found: EnvironmentLocation) -> Iterator[Finding]:
 def source_findings(found: EnvironmentLocation, arguments: Mapping[str, Any]) -> Iterator[Finding]:
     file = main_file(found)
     if file is None:
-        if found.path is not None:
+        if found.path is not None and not lacks_module(found):
             words = f"there is neither {found.module}.py nor a package {found.module} in this folder"
             yield Finding("E102", words, shorten_path(found.path))
         return
@@ -72,7 +72,7 @@ def argument_findings(source: EnvironmentSource, given: Mapping[str, Any]) -> It
 
 def package_findings(found: EnvironmentLocation) -> Iterator[Finding]:
     folder = found.path if found.path is not None and found.path.is_dir() else None
-    if folder is not None and not (folder / "pyproject.toml").is_file():
+    if folder is not None and not (folder / "pyproject.toml").is_file() and not lacks_module(found):
         yield Finding(
             "W113", "there is no pyproject.toml; `proctor env init` shows one", shorten_path(folder)
         )
@@ -82,6 +82,11 @@ def package_findings(found: EnvironmentLocation) -> Iterator[Finding]:
         resolve({"env_id": found.env_id}, defaults, source)
     except ConfigError as error:
         yield Finding("E108", str(error), where)
+
+
+def lacks_module(found: EnvironmentLocation) -> bool:
+    """Whether another framework's files make it an environment, without a module under its name."""
+    return main_file(found) is None and dialect_of(found) is not None
 
 
 def shorten_path(path: Path) -> str:

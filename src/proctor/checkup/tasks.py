@@ -54,17 +54,17 @@ def find_content_change(before: Content, after: Content, when: str) -> Finding |
         return None
     if len(before) != len(after):
         return Finding("E204", f"{when} there are {len(after)} tasks instead of {len(before)}")
-    place = next(number for number, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1])
+    index = next(number for number, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1])
     changed = sum(one != other for one, other in zip(before, after, strict=True))
     return Finding(
         "E204",
-        f"{when} {changed} of {len(before)} tasks are others, the first at place {place} "
-        f"(task {before[place][0]}); draw with a seed, and let no order depend on a set",
+        f"{when} {changed} of {len(before)} tasks are others, the first at place {index} "
+        f"(task {before[index][0]}); draw with a seed, and let no order depend on a set",
     )
 
 
 def has_question(task: Task) -> bool:
-    """Whether somebody is asked something: text, or a part that is no text, such as an image. What a template
+    """Whether the prompt asks something: text, or another part, such as an image. What a template
     asks is not known before it is started."""
     if task.template:
         return True

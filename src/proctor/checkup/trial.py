@@ -42,7 +42,7 @@ MAX_CONCURRENT = 8
 
 
 class HelperMissingError(ModelError):
-    """The environment asks a model of its own choice, and nobody named one."""
+    """The environment asks a model of its own choice, and none was named."""
 
 
 class Disagreement(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     players: Sequence[ScriptedPlayer]
     rollouts: Sequence[Rollout]
     disagreements: Sequence[Disagreement]
-    places: Mapping[RolloutKey, str] = {}
+    locations: Mapping[RolloutKey, str] = {}
     """Where the first cause of a failure was raised."""
 
 
@@ -92,7 +92,9 @@ async def play_trial(
     table = RunContext(PlayerModel("nobody", ()))
     plan = Plan(tasks=tasks, rollouts_per_task=len(players), whole_groups=rules.grouped)
     await Runner(EnginePlayer(stage, table, rules, lambda _: None), lambda _: None, keep).run(plan)
-    return Trial(players=players, rollouts=rollouts, disagreements=stage.disagreements, places=stage.places)
+    return Trial(
+        players=players, rollouts=rollouts, disagreements=stage.disagreements, locations=stage.locations
+    )
 
 
 class TrialEnvironment:
@@ -110,7 +112,7 @@ class TrialEnvironment:
         self.players = players
         self.helper = helper
         self.disagreements: list[Disagreement] = []
-        self.places: dict[RolloutKey, str] = {}
+        self.locations: dict[RolloutKey, str] = {}
 
     @property
     def traits(self) -> Traits:
@@ -199,7 +201,7 @@ class TrialSession:
         """Keep where it began: the engine's record names only where it was passed on."""
         frames = format_last_frames(list_causes(error)[-1])
         if frames:
-            self.stage.places[(self.task.id, self.number)] = frames[-1]
+            self.stage.locations[(self.task.id, self.number)] = frames[-1]
 
     def compare(self, first: Score, second: Score | Exception) -> None:
         what = describe_difference(first, second)

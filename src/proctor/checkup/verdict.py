@@ -64,7 +64,8 @@ def find_failures(trial: Trial) -> Iterator[Finding]:
             continue
         seen.setdefault((rollout.outcome, failure.kind, failure_location(rollout, trial)), []).append(rollout)
     for (outcome, _, _), rollouts in seen.items():
-        yield Finding(FAILURE_CODES.get(outcome, "E305"), describe_failure(rollouts, trial))
+        if not refuses_empty_answers(rollouts, trial):
+            yield Finding(FAILURE_CODES.get(outcome, "E305"), describe_failure(rollouts, trial))
     closing = [rollout for rollout in trial.rollouts if rollout.cleanup_failure]
     if closing:
         failure = closing[0].cleanup_failure
@@ -73,13 +74,21 @@ def find_failures(trial: Trial) -> Iterator[Finding]:
         yield Finding("W312", words)
 
 
+def refuses_empty_answers(rollouts: Sequence[Rollout], trial: Trial) -> bool:
+    """Whether only answers without text were taken for failures of the model, which is sound."""
+    return all(
+        rollout.outcome == "model_error" and trial.players[rollout.number].name == EMPTY
+        for rollout in rollouts
+    )
+
+
 def describe_failure(rollouts: Sequence[Rollout], trial: Trial) -> str:
     first = rollouts[0]
     failure = first.failure
     assert failure is not None
     player = trial.players[first.number].name
-    place = failure_location(first, trial)
-    at = f" at {place}" if place else ""
+    location = failure_location(first, trial)
+    at = f" at {location}" if location else ""
     raised = failure.message if failure.kind in failure.message else f"{failure.kind}: {failure.message}"
     if first.outcome == "timeout":  # of all phases: `env check` has one limit for them
         raised = TIMEOUT_FLAG.sub("--timeout", raised)
@@ -93,7 +102,7 @@ def failure_location(rollout: Rollout, trial: Trial) -> str:
     """The line that raised. What took too long has none worth showing."""
     if rollout.outcome == "timeout" or rollout.failure is None:
         return ""
-    return trial.places.get(rollout.key) or next(iter(reversed(rollout.failure.trace)), "")
+    return trial.locations.get(rollout.key) or next(iter(reversed(rollout.failure.trace)), "")
 
 
 def lacks_helper(rollout: Rollout) -> bool:

@@ -1,4 +1,4 @@
-"""What the process that runs an environment is told, and what it tells, one JSON object a line."""
+"""The messages to and from the process that runs an environment, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proctor.evaluation.prepare import resolve_endpoint
 
 
 class CheckupRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be checked, and how."""
+    """What to check, and how."""
 
     env_id: str
     env_dir: str = "./environments"

@@ -33,6 +33,10 @@ SECTIONS = {
             "Import results of Inspect, verifiers, Harbor, HUD or promptfoo.",
         ),
         "models": ("proctor.cli.commands.models:models_group", "Show which models you can use by name."),
+        "cluster": (
+            "proctor.cli.commands.cluster:cluster_group",
+            "Show a Ray cluster's nodes, and whether they could work.",
+        ),
     },
     "Rollouts": {
         "rollout": (
@@ -93,7 +97,7 @@ SECTIONS = {
             "Start a server: a hub, hosted runs, every model.",
         ),
         "runner": (
-            "proctor.cli.commands.server:runner_command",
+            "proctor.cli.commands.runner:runner_command",
             "Execute a server's hosted runs on this machine.",
         ),
         "user": ("proctor.cli.commands.people:user_group", "Add, list and disable users of a server."),
@@ -136,6 +140,12 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] in ELSEWHERE:
             ctx.fail(f"No such command {args[0]!r}; use `proctor {ELSEWHERE[args[0]]}`.")
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"did you mean `proctor {near[0]}`?" if near else "`proctor --help` lists them all."
+            ctx.fail(f"No such command {args[0]!r}; {hint}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

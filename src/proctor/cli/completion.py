@@ -1,7 +1,7 @@
 """Shell completion: the script for a shell, and the candidates for each argument.
 
-Reads folders and registries; loads no environment and calls nobody. Whatever cannot be read completes to
-nothing: a Tab is no place for error messages.
+Reads folders and registries; loads no environment and makes no requests. Whatever cannot be read completes to
+nothing: a Tab must not print errors.
 """
 
 from __future__ import annotations

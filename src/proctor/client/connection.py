@@ -12,21 +12,23 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
+from yarl import URL
 
-from proctor.api.common import BASE, IDEMPOTENCY_HEADER, Problem
+from proctor.api.common import BASE, IDEMPOTENCY_HEADER, REDIRECT_HEADER, Page, Problem
 from proctor.client.contexts import Context
-from proctor.config.endpoints import is_on_this_machine
+from proctor.config.api_addresses import is_on_this_machine
 from proctor.errors import ProctorError, describe_os_error
 
 T = TypeVar("T")
 
 REQUEST_SECONDS = 60.0
+STORE_CONNECT_SECONDS = 10.0
 TRIES = 4
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 8.0
@@ -37,10 +39,12 @@ USAGE_STATUSES = frozenset({400, 401, 404, 422})
 class ServerError(ProctorError):
     """A Proctor server refused something, or did not answer."""
 
-    def __init__(self, problem: Problem, status: int | None = None) -> None:
+    def __init__(self, problem: Problem, status: int | None = None, location: str = "") -> None:
         super().__init__(problem.message)
         self.problem = problem
         self.status = status
+        self.location = location
+        """Where the server says that a file is, instead of sending it."""
 
     @property
     def code(self) -> str:
@@ -73,6 +77,8 @@ class ServerConnection:
         self.tries = tries
         self.request_seconds = request_seconds
         self._session: aiohttp.ClientSession | None = None
+        self._store_session: aiohttp.ClientSession | None = None
+        """For what the server keeps elsewhere: without the token."""
 
     async def __aenter__(self) -> ServerConnection:
         return self
@@ -86,19 +92,33 @@ class ServerConnection:
         await self.close()
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        for session in (self._session, self._store_session):
+            if session is not None:
+                await session.close()
+        self._session = self._store_session = None
 
     async def get(self, path: str, kind: type[T], /, **query: Any) -> T:
         return decode_answer(await self.ask("GET", path, query=query), kind)
+
+    async def iterate_pages(
+        self, path: str, kind: type[Page[T]], /, *, limit: int, **query: Any
+    ) -> AsyncIterator[T]:
+        """The items of a list, requested page by page as they are consumed."""
+        cursor: str | None = None
+        while True:
+            page = await self.get(path, kind, **query, limit=limit, cursor=cursor)
+            for item in page.items:
+                yield item
+            cursor = page.next_cursor
+            if cursor is None:
+                return
 
     async def post(self, path: str, body: Any, kind: type[T], *, key: str | None = None) -> T:
         """Create; with the same key only once, however often it is sent."""
         headers = {IDEMPOTENCY_HEADER: key or secrets.token_hex(16)}
         return decode_answer(await self.ask("POST", path, body=encode_body(body), headers=headers), kind)
 
-    async def tell(self, path: str, body: Any, /, **query: Any) -> None:
+    async def send(self, path: str, body: Any, /, **query: Any) -> None:
         """Send something whose only answer is that it arrived."""
         await self.ask("POST", path, body=encode_body(body), query=query)
 
@@ -172,7 +192,49 @@ class ServerConnection:
         )
         async with sent as response:
             if response.status >= 300:
-                raise build_server_error(response.status, await response.read(), self.context.url)
+                raise build_server_error(
+                    response.status, await response.read(), self.context.url, response.headers
+                )
+            yield response
+
+    @asynccontextmanager
+    async def open_file(self, path: str) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A file whose body is still to be read: from the server, or from the object store it names.
+
+        The store gets no token of ours. If it is out of reach from here, the server sends the file itself.
+        """
+        location = ""
+        async with AsyncExitStack() as stack:
+            try:
+                headers = {REDIRECT_HEADER: "follow"}
+                got = await stack.enter_async_context(self.open("GET", path, headers=headers))
+            except ServerError as error:
+                location = error.location
+                if not location:
+                    raise
+            else:
+                yield got
+                return
+        async with AsyncExitStack() as stack:
+            try:
+                got = await stack.enter_async_context(self._open_elsewhere(location))
+            except (aiohttp.ClientError, OSError, TimeoutError, ServerError):
+                got = await stack.enter_async_context(self.open("GET", path))
+            yield got
+
+    @asynccontextmanager
+    async def _open_elsewhere(self, url: str) -> AsyncIterator[aiohttp.ClientResponse]:
+        if self._store_session is None:
+            self._store_session = aiohttp.ClientSession(
+                cookie_jar=aiohttp.DummyCookieJar(), trust_env=not is_on_this_machine(url)
+            )
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=STORE_CONNECT_SECONDS, sock_read=self.request_seconds
+        )
+        address = URL(url, encoded=True)  # what is signed must arrive as it is
+        async with self._store_session.get(address, timeout=timeout, allow_redirects=False) as response:
+            if response.status >= 300:
+                raise build_server_error(response.status, await response.read(), f"{address.origin()}")
             yield response
 
     def address(self, path: str) -> str:
@@ -200,15 +262,17 @@ def describe_error(error: BaseException) -> str:
     return describe_os_error(error) if isinstance(error, OSError) else str(error) or type(error).__name__
 
 
-def build_server_error(status: int, content: bytes, url: str) -> ServerError:
+def build_server_error(
+    status: int, content: bytes, url: str, headers: Mapping[str, str] | None = None
+) -> ServerError:
     try:
         problem = msgspec.json.decode(content, type=Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        said = content[:200].decode(errors="replace").strip()
-        quoted = f" ({said})" if said and not said.startswith("<") else ""
+        body_text = content[:200].decode(errors="replace").strip()
+        quoted = f" ({body_text})" if body_text and not body_text.startswith("<") else ""
         message = f"{url} answered {status}{quoted}, but not like a Proctor server; is the address right?"
         problem = Problem("unreadable", message)
-    return ServerError(problem, status)
+    return ServerError(problem, status, (headers or {}).get("location", "") if status == 307 else "")
 
 
 def decode_answer(content: bytes, kind: type[T]) -> T:

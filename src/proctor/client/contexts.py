@@ -46,7 +46,7 @@ class Contexts(msgspec.Struct, frozen=True, kw_only=True):
     current: str | None = None
     contexts: dict[str, Context] = {}
 
-    def named(self, name: str) -> Context:
+    def find(self, name: str) -> Context:
         if name not in self.contexts:
             raise ConfigError(f"There is no context {name!r}{did_you_mean(name, self.contexts)}")
         return self.contexts[name]
@@ -55,11 +55,11 @@ class Contexts(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, current=name, contexts={**self.contexts, name: context})
 
     def using(self, name: str) -> Contexts:
-        self.named(name)
+        self.find(name)
         return replace(self, current=name)
 
     def without(self, name: str) -> Contexts:
-        self.named(name)
+        self.find(name)
         left = {known: context for known, context in self.contexts.items() if known != name}
         return replace(self, current=None if self.current == name else self.current, contexts=left)
 
@@ -99,7 +99,7 @@ def current_context(environ: Mapping[str, str]) -> Context | None:
     """The server in use; None if you are not logged in."""
     contexts = read_contexts(environ)
     name = environ.get(CONTEXT_VARIABLE) or contexts.current
-    chosen = contexts.named(name) if name else None
+    chosen = contexts.find(name) if name else None
     url, token = environ.get(URL_VARIABLE), environ.get(KEY_VARIABLE)
     if url and chosen is not None and (chosen.url, chosen.token) == (url, token):
         return chosen  # the variables say the same, as they do after adopt_context()

@@ -32,11 +32,11 @@ from proctor.client.connection import (
 from proctor.datasets.cache import DatasetCache
 from proctor.datasets.references import DatasetReference
 from proctor.errors import ConfigError, describe_os_error
+from proctor.support.blocks import BLOCK_BYTES, gather_blocks
 from proctor.support.write_behind import WriteBehind
 
 PUSH_SECONDS = 600.0
 """How long the server may be silent: it stores a large file before it answers."""
-BLOCK_BYTES = 2**20
 PREVIEW_BYTES = 2**20
 
 
@@ -207,24 +207,11 @@ async def download_once(server: ServerConnection, exact: DatasetReference, targe
             digest.update(block)
             file.write(block)
 
-        async with server.open("GET", f"{version_path(exact)}/content") as got, WriteBehind(add) as blocks:
-            async for block in gather_blocks(got.content):
+        async with server.open_file(f"{version_path(exact)}/content") as got, WriteBehind(add) as blocks:
+            async for block in gather_blocks(got.content.iter_any()):
                 await blocks.put(block)
     if digest.hexdigest() != exact.version:
         raise ServerError(Problem("damaged", f"{exact.short} arrived damaged; try again."))
-
-
-async def gather_blocks(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """What arrives, in blocks that are worth a hop to a thread."""
-    gathered, size = [], 0
-    async for chunk in content.iter_any():
-        gathered.append(chunk)
-        size += len(chunk)
-        if size >= BLOCK_BYTES:
-            yield b"".join(gathered)
-            gathered, size = [], 0
-    if gathered:
-        yield b"".join(gathered)
 
 
 async def fetch(

@@ -38,9 +38,9 @@ class FollowTimings(msgspec.Struct, frozen=True, kw_only=True):
     """Streams that break without an event, one after the other, before events are polled instead."""
     polls: int = 6
     """Polls before the stream is tried again."""
-    say_after: float = 5.0
+    notify_after: float = 5.0
     """A shorter absence of the server is not reported."""
-    say_every: float = 60.0
+    notify_every: float = 60.0
 
 
 class BrokenStreamError(Exception):
@@ -53,10 +53,10 @@ async def follow(
     after: int = 0,
     *,
     patience: FollowTimings | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[RunEvent]:
     """The events after a number, to the last."""
-    follower = Follower(server, run_id, after, patience or FollowTimings(), say)
+    follower = Follower(server, run_id, after, patience or FollowTimings(), notify)
     async for event in follower.events():
         yield event
 
@@ -70,14 +70,14 @@ class Follower:
         run_id: str,
         after: int,
         patience: FollowTimings,
-        say: Callable[[str], None],
+        notify: Callable[[str], None],
     ) -> None:
         self.server = server
         self.path = f"{run_path(run_id)}/events"
         self.seen = after
         self.patience = patience
         self.ended = False
-        self._absence = OutageReporter(server.context.url, patience, say)
+        self._absence = OutageReporter(server.context.url, patience, notify)
 
     async def events(self) -> AsyncIterator[RunEvent]:
         failures = 0
@@ -149,27 +149,27 @@ class Follower:
 class OutageReporter:
     """Reports an unreachable server, after a while, and not too often."""
 
-    def __init__(self, url: str, patience: FollowTimings, say: Callable[[str], None]) -> None:
+    def __init__(self, url: str, patience: FollowTimings, notify: Callable[[str], None]) -> None:
         self.url = url
         self.patience = patience
-        self.say = say
+        self.notify = notify
         self._since: float | None = None
-        self._said_at: float | None = None
+        self._notified_at: float | None = None
 
     def report_outage(self, reason: str) -> None:
         now = time.monotonic()
         if self._since is None:
             self._since = now
         away = now - self._since
-        due = now - self._said_at >= self.patience.say_every if self._said_at else True
-        if away >= self.patience.say_after and due:
-            self._said_at = now
-            self.say(f"{self.url} does not answer ({reason}); waiting for it since {away:.0f} s.")
+        due = now - self._notified_at >= self.patience.notify_every if self._notified_at else True
+        if away >= self.patience.notify_after and due:
+            self._notified_at = now
+            self.notify(f"{self.url} does not answer ({reason}); waiting for it since {away:.0f} s.")
 
     def over(self) -> None:
-        if self._said_at is not None:
-            self.say(f"{self.url} is back.")
-        self._since = self._said_at = None
+        if self._notified_at is not None:
+            self.notify(f"{self.url} is back.")
+        self._since = self._notified_at = None
 
 
 async def iterate_sse(content: aiohttp.StreamReader) -> AsyncIterator[tuple[str, bytes]]:

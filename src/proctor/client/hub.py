@@ -31,7 +31,7 @@ PUSH_SECONDS = 600.0
 CHECK_POLL_SECONDS = 1.0
 CHECK_SECONDS = 1800.0
 LATEST = "latest"
-MOST_A_PAGE = 1000
+TASKS_A_PAGE = 1000
 
 
 class EnvironmentReference(msgspec.Struct, frozen=True):
@@ -81,9 +81,9 @@ async def wait_for_check(server: ServerConnection, slug: str, version: str) -> V
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             while True:
-                told = await read_version(server, EnvironmentReference(slug, version))
-                if told.check.status not in ("pending", "running"):
-                    return told
+                version_info = await read_version(server, EnvironmentReference(slug, version))
+                if version_info.check.status not in ("pending", "running"):
+                    return version_info
                 await asyncio.sleep(CHECK_POLL_SECONDS)
     except TimeoutError:
         message = f"The check of {slug} {version} did not finish in {CHECK_SECONDS:g} s; is a host running?"
@@ -120,16 +120,8 @@ async def list_tasks(
     server: ServerConnection, wanted: EnvironmentReference, slug: str | None = None
 ) -> list[TaskInfo]:
     """All tasks of a version that the server lists, or the one of a slug."""
-    tasks: list[TaskInfo] = []
-    cursor: str | None = None
-    while True:
-        page = await server.get(
-            f"{wanted.version_path}/tasks", Page[TaskInfo], slug=slug, limit=MOST_A_PAGE, cursor=cursor
-        )
-        tasks += page.items
-        cursor = page.next_cursor
-        if cursor is None:
-            return tasks
+    path = f"{wanted.version_path}/tasks"
+    return [task async for task in server.iterate_pages(path, Page[TaskInfo], slug=slug, limit=TASKS_A_PAGE)]
 
 
 async def read_file(
@@ -144,7 +136,7 @@ async def download_source(
     """The whole source of a version, verified against the hash that the server reported."""
     digest = hashlib.sha256()
     exact = f"{wanted.path}/versions/{version.version}/source"
-    async with server.open("GET", exact) as got:
+    async with server.open_file(exact) as got:
         with target.open("wb") as file:
             async for chunk in got.content.iter_chunked(2**20):
                 digest.update(chunk)

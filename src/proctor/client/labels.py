@@ -12,16 +12,10 @@ from proctor.client.runs import MOST_A_PAGE, run_path
 
 async def read_labels(server: ServerConnection, run_id: str, person: str | None = None) -> list[RunLabel]:
     """All labels of a run, or those of one person."""
-    found: list[RunLabel] = []
-    cursor: str | None = None
-    while True:
-        page = await server.get(
-            f"{run_path(run_id)}/labels", Page[RunLabel], person=person, limit=MOST_A_PAGE, cursor=cursor
-        )
-        found += page.items
-        cursor = page.next_cursor
-        if cursor is None:
-            return found
+    path = f"{run_path(run_id)}/labels"
+    return [
+        label async for label in server.iterate_pages(path, Page[RunLabel], person=person, limit=MOST_A_PAGE)
+    ]
 
 
 async def give_labels(server: ServerConnection, run_id: str, labels: Sequence[NewLabel]) -> int:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from proctor.api.common import Page
 from proctor.api.ledger import ModelInfo
 from proctor.client.connection import ServerConnection, ServerError
-from proctor.client.contexts import Context, current_context
-from proctor.config.endpoints import AskServer, ServerAnswer, assume_offered
+from proctor.client.contexts import Context
+from proctor.config.endpoint_choice import ServerAnswer, assume_offered
 
 T = TypeVar("T")
 
@@ -27,14 +27,6 @@ NOT_OFFERED = frozenset({"model_not_found", "no_model"})
 UNKNOWN_ROUTE = 404
 
 _kept: dict[tuple[str, str, str | None], tuple[float, ServerAnswer]] = {}
-
-
-def build_ask_server(environ: Mapping[str, str]) -> AskServer:
-    """What to ask the server in use, if there is one."""
-    context = current_context(environ)
-    if context is None or not context.token:
-        return assume_offered
-    return lambda model: ask_for_model(context, model)
 
 
 def ask_for_model(context: Context, model: str | None) -> ServerAnswer:

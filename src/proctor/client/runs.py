@@ -16,15 +16,15 @@ import msgspec
 
 from proctor.api.common import BASE, Page, Problem
 from proctor.api.rollout_list import TaskGroup, TaskPage
+from proctor.api.runner import Report, ReportReply
 from proctor.api.runs import (
     Estimate,
     NewRun,
     NewRuns,
     NewUpload,
-    Report,
-    ReportReply,
     ResumeRequest,
     RowOrder,
+    RunEdit,
     RunInfo,
     RunKind,
     RunSharing,
@@ -57,6 +57,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: RunKind | None = None
     team: str | None = None
     owner: str | None = None
+    tag: str | None = None
     name: str | None = None
     """A part of it."""
     repository: str | None = None
@@ -125,6 +126,10 @@ async def resume(server: ServerConnection, run_id: str, how: ResumeRequest) -> R
     return await server.post(f"{run_path(run_id)}/resume", how, RunInfo)
 
 
+async def edit(server: ServerConnection, run_id: str, change: RunEdit) -> RunInfo:
+    return await server.patch(run_path(run_id), change, RunInfo)
+
+
 async def read_sharing(server: ServerConnection, run_id: str) -> RunSharing:
     return await server.get(f"{run_path(run_id)}/visibility", RunSharing)
 
@@ -146,22 +151,10 @@ async def iterate_rows(
     order: RowOrder = "arrival",
 ) -> AsyncIterator[msgspec.Raw]:
     """Rows as they are in results.jsonl, requested as they are consumed."""
-    cursor: str | None = None
-    while True:
-        page = await server.get(
-            f"{run_path(run_id)}/rows",
-            Page[msgspec.Raw],
-            failed=failed,
-            task=task,
-            order=order,
-            limit=MOST_A_PAGE,
-            cursor=cursor,
-        )
-        for row in page.items:
-            yield row
-        cursor = page.next_cursor
-        if cursor is None:
-            return
+    query = {"failed": failed, "task": task, "order": order}
+    path = f"{run_path(run_id)}/rows"
+    async for row in server.iterate_pages(path, Page[msgspec.Raw], limit=MOST_A_PAGE, **query):
+        yield row
 
 
 async def iterate_task_groups(
@@ -243,7 +236,7 @@ def is_run_id(word: str) -> bool:
 
 
 class RunLink(msgspec.Struct, frozen=True):
-    """A run that somebody shared by link."""
+    """A run that was shared by link."""
 
     server_url: str
     run_id: str

@@ -59,14 +59,14 @@ class ServerSandbox:
         words = command if isinstance(command, str) else [*command]
         asked = Exec(command=words, stdin=stdin, variables=variables or {}, timeout_seconds=seconds)
         with server_boundary():
-            told = await self._server.ask(
+            answer = await self._server.ask(
                 "POST",
                 f"/sandboxes/{self.id}/exec",
                 body=msgspec.json.encode(asked),
                 headers={IDEMPOTENCY_HEADER: secrets.token_hex(16)},
                 seconds=seconds + SLACK_SECONDS,
             )
-            result = decode_answer(told, ExecResult)
+            result = decode_answer(answer, ExecResult)
         return CommandResult(result.code, result.output)
 
     async def read(self, path: str) -> bytes | None:

@@ -15,6 +15,7 @@ import msgspec
 
 from proctor.comparison.pairing import pair_tasks, pool_tasks
 from proctor.comparison.scores import RunScores
+from proctor.report.summary import Summary
 from proctor.stats.distributions import t_critical
 from proctor.stats.power import PairedDesign
 from proctor.stats.sample_size import (
@@ -49,11 +50,24 @@ class DesignGoal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RolloutCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rollout took in past runs, on average; None where nobody knows."""
+    """What a rollout took in past runs, on average; None if unknown."""
 
     usd: float | None = None
     seconds: float | None = None
     tokens: float | None = None
+
+
+def measure_cost(summaries: Sequence[Summary]) -> RolloutCost:
+    """What a rollout took in these runs, on average."""
+    finished = sum(summary.finished for summary in summaries)
+    if not finished:
+        return RolloutCost()
+    played = [summary for summary in summaries if summary.finished]
+    costs = [summary.cost_usd for summary in played if summary.cost_usd is not None]
+    tokens = sum(summary.usage.input_tokens + summary.usage.output_tokens for summary in played)
+    return RolloutCost(
+        usd=sum(costs) / finished if len(costs) == len(played) else None, tokens=tokens / finished
+    )
 
 
 class Pilot(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,11 +135,11 @@ def design_evaluation(
     pilot = read_pilot(runs, against, cost, goal.correlation)
     counts = choose_rollouts(pilot, goal)
     rows = [row for count in counts if (row := _design_row(pilot, goal, count)) is not None]
-    possible = [place for place, row in enumerate(rows) if row.enough_tasks]
+    possible = [index for index, row in enumerate(rows) if row.enough_tasks]
     if goal.kind in ("halfwidth", "difference"):
-        best = min(possible, key=lambda place: rows[place].rollouts, default=None)
+        best = min(possible, key=lambda index: rows[index].rollouts, default=None)
     else:
-        best = min(possible, key=lambda place: rows[place].halfwidth, default=None)
+        best = min(possible, key=lambda index: rows[index].halfwidth, default=None)
     return EvaluationDesign(
         goal=goal,
         pilot=pilot,
@@ -236,7 +250,7 @@ def _design_row(pilot: Pilot, goal: DesignGoal, rollouts: int) -> DesignRow | No
         )
     elif goal.kind == "difference":
         tasks, low, high = (
-            tasks_to_detect(goal.amount, _scaled(paired, each), step)
+            tasks_to_detect(goal.amount, _scale_design(paired, each), step)
             for each in _range(pilot, paired.variance)
         )
     else:
@@ -279,7 +293,7 @@ def _paired_design(pilot: Pilot, goal: DesignGoal, rollouts: int) -> PairedDesig
     )
 
 
-def _scaled(design: PairedDesign, spread: float) -> PairedDesign:
+def _scale_design(design: PairedDesign, spread: float) -> PairedDesign:
     return PairedDesign(spread, alpha=design.alpha, power=design.power)
 
 

@@ -19,12 +19,13 @@ from proctor.comparison.compare import (
     compare_runs,
     find_coverage_problem,
 )
+from proctor.comparison.design import DesignGoal
 from proctor.comparison.measure import ComparisonOptions, MeasureComparison
 from proctor.comparison.pairing import pool_tasks
 from proctor.comparison.policy import AGAINST_BASELINE, GatePolicy, GateRule
 from proctor.comparison.scores import RunScores
 from proctor.comparison.wording import count_tasks, describe_difference, describe_p
-from proctor.report import Summary
+from proctor.report.summary import Summary
 from proctor.stats.mean import MeanEstimate, headline_estimate
 
 GateOutcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
@@ -39,6 +40,8 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
     outcome: GateOutcome
     text: str
     """What was measured, and why that decides."""
+    goal: DesignGoal | None = None
+    """Of an open question about the reward: what a plan for more tasks should aim at."""
 
 
 class GateResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +75,8 @@ def decide_gate(policy: GatePolicy, given: GateInput) -> GateResult:
     results = []
     for rule in rules:
         outcome, text = check_rule(rule, given, measured.get(id(rule)), blocked)
-        results.append(RuleResult(rule=describe_rule(rule), outcome=outcome, text=text))
+        goal = find_goal(rule, given, policy.level) if outcome == "INCONCLUSIVE" else None
+        results.append(RuleResult(rule=describe_rule(rule), outcome=outcome, text=text, goal=goal))
     return GateResult(
         environment=environment,
         runs=tuple(run.run for run in given.candidate),
@@ -171,11 +175,26 @@ def check_estimate(rule: GateRule, runs: Sequence[RunScores]) -> Finding:
         return "INCONCLUSIVE", f'{shown}, too few or too alike for an interval; decide_by = "mean" ignores it'
     else:
         low, high = interval.low, interval.high
-        shown = f"{shown}, {interval.level * 100:g} % interval {low:.4g} to {high:.4g}"
+        shown = f"{shown}, {interval.level * 100:g}% interval {low:.4g} to {high:.4g}"
     if rule.at_least is not None:
         return ("PASS" if low >= rule.at_least else "FAIL" if high < rule.at_least else "INCONCLUSIVE"), shown
     assert rule.at_most is not None
     return ("PASS" if high <= rule.at_most else "FAIL" if low > rule.at_most else "INCONCLUSIVE"), shown
+
+
+def find_goal(rule: GateRule, given: GateInput, level: float) -> DesignGoal | None:
+    """What would decide a rule that is open: an interval that does not reach the threshold, or a comparison
+    that finds the drop that is allowed. Only rewards can be planned for."""
+    if rule.measure != REWARD:
+        return None
+    if rule.needs_baseline:
+        allowed = rule.max_drop or rule.max_rise
+        return DesignGoal(kind="difference", amount=allowed, level=level) if allowed else None
+    limit = rule.at_least if rule.at_least is not None else rule.at_most
+    mean = estimate_measure(rule.measure, given.candidate).mean
+    if mean is None or limit is None or mean == limit:
+        return None
+    return DesignGoal(kind="halfwidth", amount=abs(mean - limit), level=level)
 
 
 def estimate_measure(measure: str, runs: Sequence[RunScores]) -> MeanEstimate:

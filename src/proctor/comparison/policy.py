@@ -25,7 +25,7 @@ RUN_MEASURES = {
     "cost_usd": "what the run cost in dollars",
     "cost_usd_per_rollout": "what one finished rollout cost in dollars, on average",
     "seconds_median": "the median duration of a rollout",
-    "seconds_p90": "the duration that 90 % of rollouts stay within",
+    "seconds_p90": "the duration that 90% of rollouts stay within",
     "seconds_max": "the longest rollout",
     "output_tokens_per_rollout": "tokens that the model wrote per rollout, on average",
     "errors": "rollouts that ended without a score",

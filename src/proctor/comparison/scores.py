@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from proctor.contracts import PASS_THRESHOLD
-from proctor.report import compute_coverage
+from proctor.report.summary import compute_coverage
 from proctor.rollout import Outcome, is_score
 from proctor.task import TaskId
 
@@ -134,18 +134,18 @@ class ScoresBuilder:
                 id=task_id,
                 hash=content,
                 member=member,
-                rollouts=numbers[place],
-                rewards=rewards[place],
-                metrics={name: values[place] for name, values in metrics.items() if values[place]},
-                unscored=unscored[place],
+                rollouts=numbers[index],
+                rewards=rewards[index],
+                metrics={name: values[index] for name, values in metrics.items() if values[index]},
+                unscored=unscored[index],
             )
-            for place, ((member, task_id), content) in enumerate(zip(self._tasks, self._hashes, strict=True))
+            for index, ((member, task_id), content) in enumerate(zip(self._tasks, self._hashes, strict=True))
         ]
 
 
 def collect_by_task(count: int, task_of: array[int], values: array[Number]) -> list[tuple[Number, ...]]:
     """The values of each task, in the order they came."""
     groups: list[tuple[Number, ...]] = [()] * count
-    for place, task in enumerate(task_of):
-        groups[task] += (values[place],)
+    for index, task in enumerate(task_of):
+        groups[task] += (values[index],)
     return groups

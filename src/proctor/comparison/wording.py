@@ -41,7 +41,7 @@ def describe_difference(measure: MeasureComparison) -> str:
     if interval is None:
         return f"{measure.difference:+.3f}"
     return (
-        f"{measure.difference:+.3f} ({interval.level * 100:g} % interval {interval.low:+.3f} to "
+        f"{measure.difference:+.3f} ({interval.level * 100:g}% interval {interval.low:+.3f} to "
         f"{interval.high:+.3f})"
     )
 

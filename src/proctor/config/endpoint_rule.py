@@ -1,12 +1,12 @@
 """The rule by which a model becomes an endpoint, as people read it: in docs/models.md and in
-`proctor models list`. The code is choose_endpoint in endpoints.py.
+`proctor models list`. The code is choose_endpoint in endpoint_choice.py.
 """
 
 from __future__ import annotations
 
 RULE = (
     ("-m ALIAS", "its row in the endpoint registry"),
-    ("-m local, -m scripted", "the embedded model, in this process"),
+    ("-m local, -m scripted", "the embedded model, or replies from a file, in this process"),
     ("--provider, -b or -k", "that provider, that address, or the provider whose key that is"),
     ("-m claude-NAME, -m gemini-NAME", "its maker, if the maker's key is set"),
     ("agent claude, openai or gemini", "its provider, if that key is set"),

@@ -61,9 +61,9 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
 
     limit: Annotated[
         int | Literal["all"] | None,
-        setting('Rows: the first N, or `"all"`. Without it: a random 10 %, at least one row.'),
+        setting('Rows: the first N, or `"all"`. Default: a random 10%, at least one row.'),
     ] = None
-    seed: Annotated[int, setting("Seed of the random 10 %.")] = 0
+    seed: Annotated[int, setting("Seed of the random 10%.")] = 0
     n: Annotated[int, setting("Attempts per row.")] = 1
     batch_size: Annotated[int, setting("Rows in flight at once.")] = 1
     pass_threshold: Annotated[float, setting("Reward from which an attempt counts as passed.")] = 1.0
@@ -102,9 +102,9 @@ class RecipeFile(msgspec.Struct, frozen=True):
     def path(self) -> Path:
         return self.file.path
 
-    def place(self, *where: str) -> str:
+    def locate(self, *where: str) -> str:
         """Where a value stands, as file:line."""
-        return self.file.place(where)
+        return self.file.locate(where)
 
 
 SECTIONS = ("experiment", "evaluation", "env", "secrets", "advanced")
@@ -177,11 +177,11 @@ def read_struct(
     hints = get_type_hints(schema, include_extras=True)
     values = {}
     for name, raw in table.items():
-        place = (section, name)
+        key_path = (section, name)
         if name not in hints:
-            findings.add(place, f"[{section}] has no field {name!r}{did_you_mean(name, hints)}")
+            findings.add(key_path, f"[{section}] has no field {name!r}{did_you_mean(name, hints)}")
         else:
-            values[name] = read_field(raw, hints[name], place, findings)
+            values[name] = read_field(raw, hints[name], key_path, findings)
     if section in findings.file.data:
         for field in msgspec.structs.fields(schema):
             if field.required and field.name not in table:
@@ -189,20 +189,20 @@ def read_struct(
     return values
 
 
-def read_field(raw: Any, annotation: Any, place: KeyPath, findings: FileProblems) -> Any:
-    name = str(place[-1])
+def read_field(raw: Any, annotation: Any, key_path: KeyPath, findings: FileProblems) -> Any:
+    name = str(key_path[-1])
     before = findings.count
-    value = to_json_value(raw, place, findings)
+    value = to_json_value(raw, key_path, findings)
     if findings.count > before:
         return None
     kind = get_args(annotation)[0]
     if isinstance(value, bool) or not is_of_kind(value, kind):
         described = 'a number of rows or "all"' if name == "limit" else describe_type(annotation)
-        findings.add(place, f"{name!r} must be {described}, not {describe_value(raw)}.")
+        findings.add(key_path, f"{name!r} must be {described}, not {describe_value(raw)}.")
         return None
     problem = describe_problem(name, value)
     if problem is not None:
-        findings.add(place, f"{name!r} {problem}")
+        findings.add(key_path, f"{name!r} {problem}")
     return float(value) if kind is float else value
 
 
@@ -274,16 +274,16 @@ def check_code_version(experiment: Mapping[str, Any], findings: FileProblems) ->
 
 def read_env(table: Mapping[str, Any], findings: FileProblems) -> dict[str, str]:
     for name, value in table.items():
-        place = ("env", name)
+        key_path = ("env", name)
         if not ENV_NAME.fullmatch(name):
-            findings.add(place, f"{name!r} cannot be a variable; use capital letters, digits and '_'.")
+            findings.add(key_path, f"{name!r} cannot be a variable; use capital letters, digits and '_'.")
         elif name.startswith(RESERVED_PREFIXES):
-            findings.add(place, f"{name!r} is reserved; choose a name without that prefix.")
+            findings.add(key_path, f"{name!r} is reserved; choose a name without that prefix.")
         if not isinstance(value, str):
             text = f"{name!r} must be a text, not {describe_value(value)}; write it in quotation marks."
-            findings.add(place, text)
+            findings.add(key_path, text)
         elif "\0" in value:
-            findings.add(place, f"{name!r} contains a NUL character, which a variable cannot hold.")
+            findings.add(key_path, f"{name!r} contains a NUL character, which a variable cannot hold.")
     return dict(table)
 
 
@@ -296,22 +296,22 @@ def read_secrets(table: Mapping[str, Any], env: Mapping[str, str], findings: Fil
         findings.add(("secrets", "required"), "'required' must be a list of names of variables.")
         return ()
     for number, name in enumerate(names):
-        place = ("secrets", "required", number)
+        key_path = ("secrets", "required", number)
         if not SECRET_NAME.fullmatch(name):
-            findings.add(place, "'required' must hold names of variables, in capital letters; no values.")
+            findings.add(key_path, "'required' must hold names of variables, in capital letters; no values.")
         elif name in names[:number]:
-            findings.add(place, f"{name!r} is required twice.")
+            findings.add(key_path, f"{name!r} is required twice.")
         elif name in env:
-            findings.add(place, f"{name!r} is in [env] too; a secret does not belong into a file.")
+            findings.add(key_path, f"{name!r} is in [env] too; a secret does not belong into a file.")
     return tuple(names)
 
 
 def read_advanced(table: Mapping[str, Any], findings: FileProblems) -> dict[str, Any]:
     """Settings of an evaluation that a recipe has no section for, checked as everywhere."""
     read = read_fields(table, ("advanced",), findings)
-    for name, place in read.places.items():
+    for name, key_path in read.key_paths.items():
         if name in MEANT_IN_EVALUATION:
-            findings.add(place, f"{place[-1]!r} is {MEANT_IN_EVALUATION[name]!r} in [evaluation].")
+            findings.add(key_path, f"{key_path[-1]!r} is {MEANT_IN_EVALUATION[name]!r} in [evaluation].")
         elif name not in ADVANCED_SETTINGS:
-            findings.add(place, f"{place[-1]!r} has no meaning for a rollout; leave it out.")
+            findings.add(key_path, f"{key_path[-1]!r} has no meaning for a rollout; leave it out.")
     return read.values

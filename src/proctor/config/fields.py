@@ -84,118 +84,120 @@ class FieldValues(msgspec.Struct, frozen=True):
     """What one table says, by the names of the settings, and where it says it."""
 
     values: dict[str, Any] = {}
-    places: dict[str, KeyPath] = {}
+    key_paths: dict[str, KeyPath] = {}
 
 
 def read_fields(table: Mapping[str, Any], at: KeyPath, findings: FileProblems) -> FieldValues:
     values: dict[str, Any] = {}
-    places: dict[str, KeyPath] = {}
+    key_paths: dict[str, KeyPath] = {}
     lines: dict[str, dict[str, str]] = {}
     for name, raw in table.items():
-        place = (*at, name)
+        key_path = (*at, name)
         field = LINE_FIELDS.get(name) or SYNONYMS.get(name, name)
         if name in MISPLACED_FIELDS:
-            findings.add(place, MISPLACED_FIELDS[name])
+            findings.add(key_path, MISPLACED_FIELDS[name])
         elif field not in FIELD_TYPES and field != RESUME:
-            findings.add(place, unknown_field_message(name))
+            findings.add(key_path, unknown_field_message(name))
         elif name in LINE_FIELDS:
-            lines[field] = read_header_lines(name, raw, place, findings)
-            places.setdefault(field, place)
+            lines[field] = read_header_lines(name, raw, key_path, findings)
+            key_paths.setdefault(field, key_path)
         elif field in values:
-            findings.add(place, f"{places[field][-1]!r} and {name!r} mean the same; keep one of them.")
+            findings.add(key_path, f"{key_paths[field][-1]!r} and {name!r} mean the same; keep one of them.")
         else:
-            values[field] = read_value(field, raw, place, findings)
-            places[field] = place
+            values[field] = read_value(field, raw, key_path, findings)
+            key_paths[field] = key_path
     for field, more in lines.items():
         values[field] = headers.merge_headers(values.get(field) or {}, more)
-    return FieldValues(values, places)
+    return FieldValues(values, key_paths)
 
 
-def read_value(field: str, raw: Any, place: KeyPath, findings: FileProblems) -> Any:
+def read_value(field: str, raw: Any, key_path: KeyPath, findings: FileProblems) -> Any:
     """A field's value; None where it has none that can be used, which is then reported."""
     before = findings.count
-    value = to_json_value(raw, place, findings)
+    value = to_json_value(raw, key_path, findings)
     if findings.count > before:
         return None
     if field == RESUME:
-        return read_resume(value, place, findings)
+        return read_resume(value, key_path, findings)
     annotation = FIELD_TYPES[field]
-    name = name_at(place)
+    name = name_at(key_path)
     try:
         value = msgspec.convert(value, annotation)
     except msgspec.ValidationError:
         if field in HEADERS:
-            report_bad_headers(value, place, findings)
+            report_bad_headers(value, key_path, findings)
         else:
-            findings.add(place, f"{name!r} must be {describe_type(annotation)}, not {describe_value(raw)}.")
+            findings.add(
+                key_path, f"{name!r} must be {describe_type(annotation)}, not {describe_value(raw)}."
+            )
         return None
     if isinstance(value, str) and not value.strip() and field not in MAY_BE_EMPTY:
-        findings.add(place, f"{name!r} is empty.")
+        findings.add(key_path, f"{name!r} is empty.")
         return None
     problem = describe_value_problem(field, value)
     if problem is not None:
-        findings.add(place, f"{name!r} {problem}")
+        findings.add(key_path, f"{name!r} {problem}")
         return None
     return value
 
 
-def report_bad_headers(value: Any, place: KeyPath, findings: FileProblems) -> None:
+def report_bad_headers(value: Any, key_path: KeyPath, findings: FileProblems) -> None:
     """What is wrong with a table of headers; a text that was put there may be a key, and is not repeated."""
-    name = name_at(place)
+    name = name_at(key_path)
     if not isinstance(value, dict):
-        findings.add(place, f"{name!r} must be a table of texts, such as {{ X-Team = 'evals' }}.")
+        findings.add(key_path, f"{name!r} must be a table of texts, such as {{ X-Team = 'evals' }}.")
         return
     for key, each in value.items():
         if not isinstance(each, str):
-            findings.add((*place, key), f"{key!r} in {name!r} must be a text, not {describe_value(each)}.")
+            findings.add((*key_path, key), f"{key!r} in {name!r} must be a text, not {describe_value(each)}.")
 
 
-def read_resume(value: Any, place: KeyPath, findings: FileProblems) -> str | None:
+def read_resume(value: Any, key_path: KeyPath, findings: FileProblems) -> str | None:
     if isinstance(value, bool):
         return LATEST if value else None
     if isinstance(value, str) and value.strip():
         return value
     findings.add(
-        place, f"{name_at(place)!r} must be true or the folder of a run, not {describe_value(value)}."
+        key_path, f"{name_at(key_path)!r} must be true or the folder of a run, not {describe_value(value)}."
     )
     return None
 
 
-def read_header_lines(name: str, raw: Any, place: KeyPath, findings: FileProblems) -> dict[str, str]:
+def read_header_lines(name: str, raw: Any, key_path: KeyPath, findings: FileProblems) -> dict[str, str]:
     """A list of 'Name: Value' lines, as --header takes them."""
     found: dict[str, str] = {}
     if not isinstance(raw, list):
-        findings.add(place, f"{name!r} must be a list of 'Name: Value' lines, not {describe_value(raw)}.")
+        findings.add(key_path, f"{name!r} must be a list of 'Name: Value' lines, not {describe_value(raw)}.")
         return found
     for number, line in enumerate(raw):
         header = headers.parse_header(line) if isinstance(line, str) else None
         if header is None:
-            findings.add((*place, number), f"{name!r} must hold 'Name: Value' lines, and this is none.")
+            findings.add((*key_path, number), f"{name!r} must hold 'Name: Value' lines, and this is none.")
             continue
         for problem in headers.find_problems(dict([header])):
-            findings.add((*place, number), f"{name!r} cannot be sent: {problem}")
+            findings.add((*key_path, number), f"{name!r} cannot be sent: {problem}")
         found = headers.merge_headers(found, dict([header]))
     return found
 
 
-def to_json_value(value: Any, place: KeyPath, findings: FileProblems) -> Any:
+def to_json_value(value: Any, key_path: KeyPath, findings: FileProblems) -> Any:
     """A value as JSON can hold it, because that is how it is kept: dates become texts."""
     if isinstance(value, dict):
-        return {key: to_json_value(each, (*place, key), findings) for key, each in value.items()}
+        return {key: to_json_value(each, (*key_path, key), findings) for key, each in value.items()}
     if isinstance(value, list):
-        return [to_json_value(each, (*place, number), findings) for number, each in enumerate(value)]
+        return [to_json_value(each, (*key_path, number), findings) for number, each in enumerate(value)]
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
-        findings.add(place, f"{name_at(place)!r} is {value}, and must be a finite number.")
+        findings.add(key_path, f"{name_at(key_path)!r} is {value}, and must be a finite number.")
     elif isinstance(value, int) and value not in INTEGER_RANGE:
-        findings.add(place, f"{name_at(place)!r} is {value}, which is too large a number.")
+        findings.add(key_path, f"{name_at(key_path)!r} is {value}, which is too large a number.")
     return value
 
 
-def name_at(place: KeyPath) -> str:
+def name_at(key_path: KeyPath) -> str:
     """The name a value goes by: that of its key, also for an element of a list."""
-    return next((part for part in reversed(place) if isinstance(part, str)), "")
+    return next((part for part in reversed(key_path) if isinstance(part, str)), "")
 
 
 def unknown_field_message(name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 SECRET = re.compile(r"auth|cookie|credential|key|password|secret|token", re.IGNORECASE)
-"""In the name of a header whose value is nobody else's business."""
+"""In the name of a header whose value is confidential."""
 KEY = re.compile(r"(basic|bearer|token) |sk-|hf_|AIza", re.IGNORECASE)
 """How the values of such headers begin, whatever their name."""
 HIDDEN = "(hidden)"

@@ -5,12 +5,15 @@ Knows nothing of servers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, get_type_hints
+
+import msgspec
 
 from proctor.config.schema import EvalConfig
-from proctor.config.sources import resolve
-from proctor.errors import ConfigError, did_you_mean
+from proctor.config.sources import describe_value_problem
+from proctor.errors import did_you_mean
 
 HOSTED_SETTINGS = frozenset(
     {
@@ -45,6 +48,8 @@ HOSTED_SETTINGS = frozenset(
         "api_client_type",
         "min_coverage",
         "pass_threshold",
+        "until_halfwidth",
+        "until_decided",
         "name",
         "label",
         "config_hash",
@@ -52,13 +57,40 @@ HOSTED_SETTINGS = frozenset(
 )
 """The others are about the machine that one sits at: its folders, its processes, its keys."""
 
+EXPECTED = re.compile(r"Expected `(\w+)")
+KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "a text",
+    "array": "a list",
+    "object": "an object",
+}
+"""How msgspec calls a type, and how people do."""
 
-def check_hosted(settings: Mapping[str, Any]) -> None:
-    """Refuse settings that a server cannot follow, and values that mean nothing."""
-    beyond = sorted(name for name in settings if name not in HOSTED_SETTINGS)
-    if beyond:
-        raise ConfigError(" ".join(map(describe_beyond, beyond)))
-    resolve({**settings, "env_id": "hosted"}, {})
+
+def find_hosted_problems(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Every setting that a server cannot follow, or whose value means nothing, with a sentence about it."""
+    hints = get_type_hints(EvalConfig, include_extras=True)
+    for name, given in settings.items():
+        if name not in HOSTED_SETTINGS:
+            yield name, describe_beyond(name)
+            continue
+        try:
+            value = msgspec.convert(given, hints[name])
+        except msgspec.ValidationError as error:
+            yield name, describe_wrong_type(name, str(error))
+            continue
+        text = None if value is None else describe_value_problem(name, value)
+        if text is not None:
+            yield name, f"{name} {text}"
+
+
+def describe_wrong_type(name: str, message: str) -> str:
+    """What a setting must be, as a sentence; a part of its value is named as msgspec does."""
+    expected = EXPECTED.match(message)
+    kind = None if expected is None or "$" in message else KINDS.get(expected[1])
+    return f"{name}: {message[:1].lower()}{message[1:]}." if kind is None else f"{name} must be {kind}."
 
 
 def describe_beyond(name: str) -> str:

@@ -163,7 +163,7 @@ def find_provider_by_url(url: str, environ: Mapping[str, str]) -> Provider | Non
 
 
 def find_provider_by_host(url: str) -> Provider | None:
-    """Who may be sent their usual key there; nobody over a connection that all can read."""
+    """The provider that may be sent its usual key there; None over an unencrypted connection."""
     parts = urlsplit(url)
     host = parts.hostname if parts.scheme == "https" else None
     return next((each for each in PROVIDERS.values() if each.needs_key and each.host == host), None)

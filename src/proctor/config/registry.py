@@ -7,7 +7,7 @@
     key = "EXAMPLE_API_KEY"                     # the variable that holds the key
     price = { input = 0.1, output = 0.4 }       # dollars per million tokens
 
-Several with one endpoint_id are replicas. Everything that is wrong with the file is told at once. Knows
+Several with one endpoint_id are replicas. All problems of the file are reported at once. Knows
 nothing of the environment's variables, nor of which clients are registered: their names are passed in.
 """
 
@@ -21,7 +21,8 @@ from typing import Any
 import msgspec
 
 from proctor.config import headers as http_headers
-from proctor.config.endpoints import EMBEDDED_CLIENTS, NO_REGISTRY, Endpoint, Registry, address_problem
+from proctor.config.api_addresses import address_problem
+from proctor.config.endpoints import EMBEDDED_CLIENTS, NO_REGISTRY, Endpoint, Registry
 from proctor.config.fields import report_bad_headers
 from proctor.config.prices import Price
 from proctor.config.providers import CHAT, find_provider_by_host, is_variable_name
@@ -50,6 +51,7 @@ FIELDS = (
     "requests_per_minute",
     "tokens_per_minute",
     "max_output_tokens",
+    "context_tokens",
 )
 SHARED_FIELDS = ("price", "max_concurrent", "requests_per_minute", "tokens_per_minute")
 """What replicas may or may not have in common; the rest they share, or it is the first one's."""
@@ -146,6 +148,7 @@ class EndpointReader:
             requests_per_minute=self._rate("requests_per_minute"),
             tokens_per_minute=self._rate("tokens_per_minute"),
             max_output_tokens=self._count("max_output_tokens"),
+            context_tokens=self._count("context_tokens"),
         )
         return endpoint if self.findings.count == before else None
 
@@ -172,7 +175,7 @@ class EndpointReader:
         other = self.spelled[field]
         if field == "headers":
             self._add(name, f"{other!r} and {name!r} mean the same; keep one of them.")
-        elif before != value:  # not shown: somebody may have put a key there
+        elif before != value:  # not shown: it may hold a key
             self._add(
                 name, f"{other!r} and {name!r} mean the same, but have different values; keep one of them."
             )

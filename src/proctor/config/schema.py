@@ -17,6 +17,8 @@ DEFAULT_STATE_HEADERS = {"X-Session-ID": "example_id"}
 DEFAULT_REGISTRY = "./configs/endpoints.toml"
 """Read if it is there."""
 AUTO = "auto"
+HERE = "here"
+"""Workers are processes of this machine."""
 UNLIMITED = 1_000_000
 """More rollouts than a machine can have in flight: no limit."""
 LATEST = "latest"
@@ -54,8 +56,8 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     isolated: Annotated[
         bool,
         setting(
-            "Run an environment of another framework in a virtual environment of its own, built once for "
-            "what it requires, even if what it imports is installed here.",
+            "Run an environment of another framework in its own virtual environment, built once for its "
+            "requirements, even if they are installed here.",
             "--isolated",
         ),
     ] = False
@@ -63,7 +65,7 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     agent: Annotated[
         str | None,
         setting(
-            "Who works on the tasks, where the environment leaves that open: claude, openai, gemini, "
+            "The agent that works on the tasks, if the environment takes one: claude, openai, gemini, "
             "openai_compatible, tool_loop, one from a plugin, your own as package.module:Name or "
             "file.py:Name, or a model, which then works in the plain tool loop."
         ),
@@ -74,15 +76,14 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = {}
     max_steps: Annotated[
         int | None,
-        setting("Most times an agent may ask the model for one answer; default 10.", "--max-steps"),
+        setting("Most model calls an agent may make for one answer; default 10.", "--max-steps"),
     ] = None
 
     runtime: Annotated[
         str | None,
         setting(
-            "Where the environment of each rollout lives: local (a child process), docker://image, "
-            "modal://…, daytona://…, hosted, or tcp://host:port, where somebody serves it. "
-            "Without one: in this process.",
+            "Where each rollout's environment runs: local (a child process), docker://image, modal://…, "
+            "daytona://…, hosted, or tcp://host:port, where it is already served. Default: this process.",
             "--runtime",
         ),
     ] = None
@@ -158,7 +159,7 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     sampling_args: Annotated[
         Mapping[str, Any],
         setting(
-            "JSON object of further sampling parameters, sent untouched; wins over -t and -T. The fields of "
+            "JSON object of further sampling parameters, sent unchanged; overrides -t and -T. The fields of "
             "an extra_body in it are sent beside the others.",
             "-S",
             "--sampling-args",
@@ -167,12 +168,16 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = {}
 
     num_examples: Annotated[
-        int, setting("Tasks to evaluate; -1 means all. Of a task file: 1.", "-n", "--num-examples")
+        int, setting("Tasks to evaluate; -1 means all. Default for a task file: 1.", "-n", "--num-examples")
     ] = 5
     rollouts_per_example: Annotated[
         int,
         setting(
-            "Rollouts per task. Of a task file: 1.", "-r", "--rollouts-per-example", "--group", "--group-size"
+            "Rollouts per task. Default for a task file: 1.",
+            "-r",
+            "--rollouts-per-example",
+            "--group",
+            "--group-size",
         ),
     ] = 3
     task_ids: Annotated[
@@ -194,7 +199,7 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         setting("Rollouts in progress at once; defaults to -c.", "--max-concurrent-generation"),
     ] = None
     max_concurrent_scoring: Annotated[
-        int | None, setting("Rollouts being scored at once; default as -c.", "--max-concurrent-scoring")
+        int | None, setting("Rollouts being scored at once; defaults to -c.", "--max-concurrent-scoring")
     ] = None
     no_interleave_scoring: Annotated[
         bool, setting("Score only after every rollout has been played.", "-N", "--no-interleave-scoring")
@@ -205,16 +210,32 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     num_workers: Annotated[
         int | str,
         setting(
-            "Worker processes, each with an environment of its own: a number, or auto (-c ÷ 256, at "
-            "most one for each core). With 1 the "
-            "rollouts are played in this process.",
+            "Worker processes, each with its own environment: a number, or auto (-c ÷ 256, at most one per "
+            "core). With 1, rollouts are played in this process.",
             "-w",
             "--num-workers",
             parse="workers",
         ),
     ] = AUTO
+    on: Annotated[
+        str,
+        setting(
+            "Where workers run: here, or on the nodes of a Ray cluster: ray (the one that this machine "
+            "belongs to) or ray://HOST[:PORT] (the one whose head is there).",
+            "--on",
+        ),
+    ] = HERE
+    on_args: Annotated[
+        Mapping[str, Any],
+        setting(
+            "JSON object of what each worker needs there: cpus, memory, gpus, resources, placement "
+            "(spread or pack), files, variables, listen, room_seconds.",
+            "--on-args",
+            parse="json",
+        ),
+    ] = {}
     max_retries: Annotated[
-        int, setting("Tries after a transient infrastructure error, per rollout.", "--max-retries")
+        int, setting("Retries per rollout after a transient infrastructure error.", "--max-retries")
     ] = 0
     start_timeout: Annotated[
         float, setting("Seconds the environment may take to get a rollout ready.", "--start-timeout")
@@ -222,7 +243,7 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     timeout: Annotated[
         float,
         setting(
-            "Seconds a rollout may be played, once it is ready. An agent that needs longer is scored on what "
+            "Seconds a rollout may be played once it is ready. An agent that needs longer is scored on what "
             "it has done.",
             "--timeout",
         ),
@@ -249,17 +270,17 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     until_halfwidth: Annotated[
         float | None,
         setting(
-            "Stop as soon as the mean reward is known to within this much, such as 0.02, by a 95 % "
-            "confidence sequence that is looked at after every task. Tasks are played in random order.",
+            "Stop as soon as the mean reward is known to within this much, such as 0.02, by a 95% confidence "
+            "sequence that is checked after every task. Tasks are played in random order.",
             "--until-halfwidth",
         ),
     ] = None
     until_decided: Annotated[
         str | None,
         setting(
-            "Stop as soon as it is better or worse than this earlier run of the same tasks (an id, a folder "
-            "or 'latest'), by a 95 % confidence sequence of the difference that is looked at after every "
-            "task. Tasks are played in random order.",
+            "Stop as soon as the run is better or worse than this earlier run of the same tasks (an id, a "
+            "folder or 'latest'; with --hosted, the id of a run on the server), by a 95% confidence "
+            "sequence of the difference that is checked after every task. Tasks are played in random order.",
             "--until-decided",
         ),
     ] = None
@@ -275,8 +296,8 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cache: Annotated[
         str | bool,
         setting(
-            "Keep replies in this folder, or without one in your cache folder, and do not ask again for what "
-            "is there: the same request of the same rollout. In TOML and Python also true.",
+            "Keep replies in this folder, or without one in your cache folder, and reuse them when the same "
+            "rollout makes the same request. In TOML and Python also true.",
             "--cache",
         ),
     ] = False
@@ -323,7 +344,7 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     resume: Annotated[
         str | None,
         setting(
-            "Go on with the run in this folder; without one, with the latest unfinished run that matches.",
+            "Continue the run in this folder; without one, the latest unfinished run that matches.",
             "-R",
             "--resume",
         ),
@@ -331,8 +352,8 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     accept_changed: Annotated[
         tuple[str, ...],
         setting(
-            "Resume although this setting has changed: api_base_url, for a server that moved. The change is "
-            "recorded.",
+            "Resume even though this setting has changed: api_base_url, for a server that moved. The change "
+            "is recorded.",
             "--accept-changed",
             parse="words",
         ),
@@ -340,8 +361,8 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     reuse: Annotated[
         str | None,
         setting(
-            "Take from this earlier run, named by its id, its folder or 'latest', what is still valid: rows "
-            "as they are, or their record to be scored again. `proctor eval changed` says what that is.",
+            "Reuse what is still valid in this earlier run (an id, a folder or 'latest'): copy its rows, or "
+            "score them again. `proctor eval changed` says which.",
             "--reuse",
         ),
     ] = None
@@ -358,7 +379,7 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         bool | None,
         setting(
             "Upload the results to the Proctor server you are logged in to while the run continues. "
-            "Without it: as PROCTOR_UPLOAD or your settings.toml says.",
+            "Default: as set by PROCTOR_UPLOAD or your settings.toml.",
             "--upload/--no-upload",
         ),
     ] = None
@@ -401,8 +422,8 @@ class HostedOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     hosted: Annotated[
         bool,
         setting(
-            "Run it on the Proctor server you are logged in to; ENVIRONMENT is owner/name[@version] there, "
-            "or a name of your own.",
+            "Run on the Proctor server you are logged in to; ENVIRONMENT is owner/name[@version] there, or "
+            "the name of one of your own.",
             "--hosted",
         ),
     ] = False
@@ -421,7 +442,7 @@ class HostedOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     allow_sandbox_access: Annotated[
         bool,
         setting(
-            "Hosted: let the environment make sandboxes on the server.",
+            "Hosted: let the environment create sandboxes on the server.",
             "--allow-sandbox-access/--no-allow-sandbox-access",
         ),
     ] = False

@@ -12,9 +12,11 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from proctor.cluster.address import parse_address
+from proctor.cluster.options import parse_options
 from proctor.config import headers
 from proctor.config.providers import NAMES, is_variable_name
-from proctor.config.schema import AUTO, DEFAULT_STATE_HEADERS, UNLIMITED, EvalConfig, meta_of
+from proctor.config.schema import AUTO, DEFAULT_STATE_HEADERS, HERE, UNLIMITED, EvalConfig, meta_of
 from proctor.errors import ConfigError, did_you_mean
 
 FLAG = "flag"
@@ -59,6 +61,8 @@ def resolve(
         raise ConfigError(f"{_origin_of_error(str(error), sources)}: {error}") from error
     check_values(config, sources)
     find_stopping_rule(config)
+    if config.on == HERE and config.on_args:
+        raise ConfigError("--on-args are settings of workers on a cluster, but none is named; pass --on.")
     return lift_limits(config), sources
 
 
@@ -97,7 +101,7 @@ def check_values(config: EvalConfig, origins: Mapping[str, str]) -> None:
 
 
 def find_value_problems(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """For every setting whose value means nothing: its name, and how a sentence about it goes on."""
+    """For every setting whose value means nothing: its name, and the rest of a sentence about it."""
     for name, value in settings.items():
         text = None if value is None else describe_value_problem(name, value)
         if text is not None:
@@ -122,6 +126,10 @@ def describe_value_problem(name: str, value: Any) -> str | None:
         return f"is {value:g}, and must lie between 0 and 1."
     if name == "num_workers" and value != AUTO and (isinstance(value, str) or value < 1):
         return f"is {value!r}; give a number of processes, or {AUTO}."
+    if name == "on" and value != HERE:
+        return describe_error(parse_address, value)
+    if name == "on_args":
+        return describe_error(parse_options, value)
     if name == "provider" and value not in NAMES:
         return f"is {value!r}, which is not a known provider{did_you_mean(value, NAMES)}"
     if name == "api_key_var" and value and not is_variable_name(value):
@@ -129,6 +137,14 @@ def describe_value_problem(name: str, value: Any) -> str | None:
     if name in ("headers", "headers_from_state"):
         wrong = next(headers.find_problems(value), None)
         return f"cannot be sent: {wrong}" if wrong else None
+    return None
+
+
+def describe_error(parse: Callable[[Any], object], value: Any) -> str | None:
+    try:
+        parse(value)
+    except ConfigError as error:
+        return f"cannot be used: {error}"
     return None
 
 

@@ -10,7 +10,7 @@
     [ablation.sweep]
     temperature = [0.0, 0.5, 1.0]
 
-A block wins over the top of the file. Everything that is wrong is told at once, with its line. Knows
+A block wins over the top of the file. All problems are reported at once, with their lines. Knows
 nothing of environments, endpoints or runs: it turns words into the words of single evaluations.
 """
 
@@ -204,35 +204,39 @@ def check_axis_not_fixed(axis: Axis, fixed: FieldValues, findings: FileProblems)
     value = fixed.values.get(axis.field)
     is_fixed = axis.field in fixed.values if axis.key is None else axis.key in (value or {})
     if is_fixed:
-        line = findings.file.line_of(fixed.places[axis.field])
-        findings.add(axis.place, f"{axis.name!r} is swept here and fixed in line {line}; keep one of them.")
+        line = findings.file.line_of(fixed.key_paths[axis.field])
+        findings.add(
+            axis.key_path, f"{axis.name!r} is swept here and fixed in line {line}; keep one of them."
+        )
 
 
 def check_axis_has_effect(axis: Axis, sampling: Mapping[str, Any] | None, findings: FileProblems) -> None:
     """sampling_args wins over the fields of the same name, so a sweep of those would change nothing."""
     if axis.name in ("temperature", "max_tokens") and axis.name in (sampling or {}):
         findings.add(
-            axis.place,
+            axis.key_path,
             f"{axis.name!r} is swept here, but sampling_args fixes it, and wins; take it out there.",
         )
 
 
 def read_presentation(tables: Sequence[FieldValues], findings: FileProblems) -> dict[str, Any]:
     """How the suite is shown; it is shown in one way."""
-    said: dict[str, Any] = {}
-    places: dict[str, KeyPath] = {}
+    values: dict[str, Any] = {}
+    key_paths: dict[str, KeyPath] = {}
     for fields in tables:
         for name in (PRESENTATION_FIELDS.keys() | {HOSTED_FIELD}) & fields.values.keys():
-            value, place = fields.values[name], fields.places[name]
-            if said.setdefault(name, value) != value:
-                line = findings.file.line_of(places[name])
-                findings.add(place, f"{name!r} applies to the whole suite, but line {line} says otherwise.")
-            places.setdefault(name, place)
-    return said
+            value, key_path = fields.values[name], fields.key_paths[name]
+            if values.setdefault(name, value) != value:
+                line = findings.file.line_of(key_paths[name])
+                findings.add(
+                    key_path, f"{name!r} applies to the whole suite, but line {line} says otherwise."
+                )
+            key_paths.setdefault(name, key_path)
+    return values
 
 
 def check_resume_folders(blocks: Sequence[SuiteBlock], top: FieldValues, findings: FileProblems) -> None:
-    """A folder holds one run, so only one evaluation can go on with it."""
+    """A folder holds one run, so only one evaluation can continue it."""
     taken: set[str] = set()
     for block in blocks:
         folder = block.fields.values.get(RESUME, top.values.get(RESUME))
@@ -255,13 +259,15 @@ def expand_block(block: SuiteBlock, top: FieldValues, file: TomlFile) -> Iterato
             **{name: fields.values[name] for name in fields.values if name in SETTING_FIELDS},
         }
         origins = dict.fromkeys(SUITE_DEFAULTS, f"default of the suite {file.path}")
-        origins |= {name: file.place(fields.places[name]) for name in settings if name in fields.places}
+        origins |= {
+            name: file.locate(fields.key_paths[name]) for name in settings if name in fields.key_paths
+        }
         if "endpoints_path" in settings:
             settings["endpoints_path"] = resolve_beside(file.path, settings["endpoints_path"])
         label = build_label(combination, settings.get("name"))
         if label:
             settings["label"] = label
-            origins["label"] = file.place((*block.at, "sweep"))
+            origins["label"] = file.locate((*block.at, "sweep"))
         yield SuiteEntry(
             given=settings,
             origins=origins,
@@ -277,7 +283,7 @@ def expand_block(block: SuiteBlock, top: FieldValues, file: TomlFile) -> Iterato
 
 def apply_choices(fixed: FieldValues, combination: Sequence[AxisValue], top: FieldValues) -> FieldValues:
     """A block's settings once every swept field has its value."""
-    values, places = dict(fixed.values), dict(fixed.places)
+    values, key_paths = dict(fixed.values), dict(fixed.key_paths)
     for choice in combination:
         axis = choice.axis
         if axis.key is None:
@@ -285,8 +291,8 @@ def apply_choices(fixed: FieldValues, combination: Sequence[AxisValue], top: Fie
         else:
             around = values.get(axis.field, top.values.get(axis.field, {}))
             values[axis.field] = {**around, axis.key: choice.value}
-        places[axis.field] = choice.place
-    return FieldValues(values, places)
+        key_paths[axis.field] = choice.key_path
+    return FieldValues(values, key_paths)
 
 
 def merge_fields(outer: FieldValues, inner: FieldValues) -> FieldValues:
@@ -298,13 +304,13 @@ def merge_fields(outer: FieldValues, inner: FieldValues) -> FieldValues:
     for name in HEADERS:
         if name in values:
             values[name] = headers.merge_headers(outer.values.get(name, {}), inner.values.get(name, {}))
-    return FieldValues(values, outer.places | inner.places)
+    return FieldValues(values, outer.key_paths | inner.key_paths)
 
 
 def number_duplicates(entries: Sequence[SuiteEntry]) -> tuple[SuiteEntry, ...]:
     """No two evaluations are called the same: the second one gets a number."""
     seen: Counter[tuple[Any, ...]] = Counter()
-    told: list[SuiteEntry] = []
+    distinct: list[SuiteEntry] = []
     for entry in entries:
         given = entry.given
         label = given.get("label", "")
@@ -316,8 +322,8 @@ def number_duplicates(entries: Sequence[SuiteEntry]) -> tuple[SuiteEntry, ...]:
                 given={**given, "label": f"{label} #{seen[name]}".strip()},
                 origins={**entry.origins, "label": "made, because another is called the same"},
             )
-        told.append(entry)
-    return tuple(told)
+        distinct.append(entry)
+    return tuple(distinct)
 
 
 def resolve_beside(file: Path, path: str) -> str:

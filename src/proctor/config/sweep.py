@@ -44,15 +44,15 @@ class Axis(msgspec.Struct, frozen=True):
     field: str
     key: str | None
     values: tuple[Any, ...]
-    places: tuple[KeyPath, ...]
+    key_paths: tuple[KeyPath, ...]
 
     @property
     def name(self) -> str:
         return self.field if self.key is None else f"{self.field}.{self.key}"
 
     @property
-    def place(self) -> KeyPath:
-        return self.places[0][:-1]
+    def key_path(self) -> KeyPath:
+        return self.key_paths[0][:-1]
 
 
 class AxisValue(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class AxisValue(msgspec.Struct, frozen=True):
 
     axis: Axis
     value: Any
-    place: KeyPath
+    key_path: KeyPath
 
 
 def read_axes(sweep: Any, at: KeyPath, findings: FileProblems) -> list[Axis]:
@@ -94,43 +94,43 @@ def is_table_field(name: str) -> bool:
     return SYNONYMS.get(name, name) in TABLE_FIELDS
 
 
-def check_sweepable(name: str, place: KeyPath, findings: FileProblems) -> bool:
+def check_sweepable(name: str, key_path: KeyPath, findings: FileProblems) -> bool:
     """Whether a field may be swept at all."""
     field = LINE_FIELDS.get(name) or SYNONYMS.get(name, name)
     if name in ("name", "label"):
-        findings.add(place, f"{name!r} cannot be swept; every combination is labelled by its values.")
+        findings.add(key_path, f"{name!r} cannot be swept; every combination is labelled by its values.")
     elif name in LINE_FIELDS:
-        findings.add(place, f"{name!r} cannot be swept; sweep the table {field!r} instead.")
+        findings.add(key_path, f"{name!r} cannot be swept; sweep the table {field!r} instead.")
     elif field in PRESENTATION_FIELDS or field in HOSTED_FIELDS or field == RESUME:
-        findings.add(place, f"{name!r} cannot be swept, because it is not part of what is evaluated.")
+        findings.add(key_path, f"{name!r} cannot be swept, because it is not part of what is evaluated.")
     elif name in MISPLACED_FIELDS:
-        findings.add(place, MISPLACED_FIELDS[name])
+        findings.add(key_path, MISPLACED_FIELDS[name])
     elif field not in SETTING_FIELDS:
-        findings.add(place, unknown_field_message(name))
+        findings.add(key_path, unknown_field_message(name))
     else:
         return True
     return False
 
 
-def read_axis(field: str, key: str | None, raw: Any, place: KeyPath, findings: FileProblems) -> list[Axis]:
-    name = place[-1]
+def read_axis(field: str, key: str | None, raw: Any, key_path: KeyPath, findings: FileProblems) -> list[Axis]:
+    name = key_path[-1]
     if not isinstance(raw, list):
-        findings.add(place, f"the sweep of {name!r} must be a list of values, not {describe_value(raw)}.")
+        findings.add(key_path, f"the sweep of {name!r} must be a list of values, not {describe_value(raw)}.")
         return []
     if not raw:
-        findings.add(place, f"the sweep of {name!r} is an empty list; give it values.")
+        findings.add(key_path, f"the sweep of {name!r} is an empty list; give it values.")
         return []
-    places = tuple((*place, number) for number in range(len(raw)))
+    key_paths = tuple((*key_path, number) for number in range(len(raw)))
     read = read_value if key is None else read_key
-    values = [read(field, each, where, findings) for each, where in zip(raw, places, strict=True)]
-    return [Axis(field, key, tuple(values), places)]
+    values = [read(field, each, where, findings) for each, where in zip(raw, key_paths, strict=True)]
+    return [Axis(field, key, tuple(values), key_paths)]
 
 
-def read_key(field: str, raw: Any, place: KeyPath, findings: FileProblems) -> Any:
+def read_key(field: str, raw: Any, key_path: KeyPath, findings: FileProblems) -> Any:
     """A value of one key in a table: anything, except in headers."""
     if field in LINE_FIELDS.values() and not isinstance(raw, str):
-        findings.add(place, f"{place[-2]!r} must be a text, not {describe_value(raw)}.")
-    return to_json_value(raw, place, findings)
+        findings.add(key_path, f"{key_path[-2]!r} must be a text, not {describe_value(raw)}.")
+    return to_json_value(raw, key_path, findings)
 
 
 def check_no_duplicate_axes(axes: Sequence[Axis], findings: FileProblems) -> None:
@@ -139,8 +139,8 @@ def check_no_duplicate_axes(axes: Sequence[Axis], findings: FileProblems) -> Non
     for axis in axes:
         twice = seen.get(axis.name) or (seen.get(axis.field) if axis.key is not None else None)
         if twice is not None:
-            line = findings.file.line_of(twice.place)
-            findings.add(axis.place, f"{axis.name!r} is swept already, in line {line}.")
+            line = findings.file.line_of(twice.key_path)
+            findings.add(axis.key_path, f"{axis.name!r} is swept already, in line {line}.")
         seen.setdefault(axis.name, axis)
 
 
@@ -151,7 +151,10 @@ def count_combinations(axes: Iterable[Axis]) -> int:
 def iterate_combinations(axes: Sequence[Axis]) -> Iterator[tuple[AxisValue, ...]]:
     """Every choice of one value per axis; the last axis turns fastest."""
     choices = [
-        [AxisValue(axis, value, place) for value, place in zip(axis.values, axis.places, strict=True)]
+        [
+            AxisValue(axis, value, key_path)
+            for value, key_path in zip(axis.values, axis.key_paths, strict=True)
+        ]
         for axis in axes
     ]
     return itertools.product(*choices)

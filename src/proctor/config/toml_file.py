@@ -48,7 +48,7 @@ class TomlFile(msgspec.Struct, frozen=True):
             where = where[:-1]
         return 1
 
-    def place(self, where: KeyPath) -> str:
+    def locate(self, where: KeyPath) -> str:
         return f"{self.path}:{self.line_of(where)}"
 
 
@@ -73,25 +73,36 @@ class FileProblems:
 
 def read_toml(path: Path) -> TomlFile:
     """Read a file; report every syntax error with its line."""
-    text = read_text(path)
+    return parse_toml(read_text(path), path)
+
+
+def parse_toml(text: str, path: Path) -> TomlFile:
+    """The same of a text that came another way; the path is what its problems are reported under."""
     try:
         data = tomllib.loads(text)
-        return TomlFile(path, data, Locator(text).located())
+        return TomlFile(path, data, Locator(text).locate_keys())
     except RecursionError:
         raise FileError(str(path), [(1, "is nested too deeply to be read.")]) from None
     except ValueError as error:
-        told = SYNTAX_ERROR.fullmatch(str(error))
-        what = told["what"] if told else str(error)
-        line = int(told["line"] or text.rstrip().count("\n") + 1) if told else 1
+        parsed = SYNTAX_ERROR.fullmatch(str(error))
+        what = parsed["what"] if parsed else str(error)
+        line = int(parsed["line"] or text.rstrip().count("\n") + 1) if parsed else 1
         raise FileError(str(path), [(line, f"this is not valid TOML: {what}.")]) from error
 
 
 def read_text(path: Path) -> str:
+    return decode_text(path, read_content(path))
+
+
+def read_content(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise FileError(str(path), [(1, f"the file cannot be read: {reason}.")]) from error
+
+
+def decode_text(path: Path, content: bytes) -> str:
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -120,7 +131,7 @@ class Locator:
         self._last: dict[KeyPath, int] = {}
         """The number of the newest table in each array of tables."""
 
-    def located(self) -> dict[KeyPath, int]:
+    def locate_keys(self) -> dict[KeyPath, int]:
         table: KeyPath = ()
         self._skip(BLANK)
         while self.position < len(self.text):

@@ -61,7 +61,7 @@ def find_label_problems(values: Mapping[str, Any], mode: Mode) -> Iterable[str]:
 
 
 def suggest_column(name: str, values: Mapping[str, Any]) -> str:
-    """How to go on about a missing column: with the nearest that is there, or with all."""
+    """The rest of a message about a missing column: the nearest name, or all of them."""
     return did_you_mean(name, [each for each in values if each not in COLUMNS])
 
 

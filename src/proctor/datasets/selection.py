@@ -66,11 +66,14 @@ def select_rows(
     seed: int = 0,
     offset: int = 0,
     rows: Sequence[range] = (),
+    most_listed: int | None = None,
 ) -> RowSelection:
-    """The rows that a limit, an offset or a list of ranges selects."""
+    """The rows that a limit, an offset or a list of ranges selects. Those that are no single range are listed
+    one by one; with `most_listed`, more than that are refused."""
     if total < 1:
         raise ConfigError("The dataset has no rows.")
     if rows:
+        refuse_many(sum(each.stop - each.start for each in rows), most_listed)
         return select_named_rows(total, rows)
     if offset >= total:
         raise ConfigError(f"--offset {offset:,} leaves out every row; the dataset has {total:,}.")
@@ -78,12 +81,21 @@ def select_rows(
     rest = total - offset
     if limit is None:
         count = max(1, rest // SAMPLED_SHARE)
+        refuse_many(count, most_listed)
         chosen = sample_indices(rest, count, seed, content_hash)
-        rule = f"a random {100 // SAMPLED_SHARE} %{after} (seed {seed})"
+        rule = f"a random {100 // SAMPLED_SHARE}%{after} (seed {seed})"
         return RowSelection(total, [offset + index for index in chosen], rule, seed)
     count = rest if limit == ALL else min(int(limit), rest)
     rule = f"the first {count:,}{after}" if count < rest else f"all{after}"
     return RowSelection(total, range(offset, offset + count), rule)
+
+
+def refuse_many(count: int, most: int | None) -> None:
+    if most is not None and count > most:
+        raise ConfigError(
+            f"This selects {count:,} rows one by one, and at most {most:,} can be listed here; take all of "
+            f"them, or the first ones."
+        )
 
 
 def select_named_rows(total: int, rows: Sequence[range]) -> RowSelection:

@@ -7,26 +7,52 @@ so that it is recorded, paced, retried and counted like any other. Knows nothing
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from itertools import count
 from types import TracebackType
-from typing import Any, cast, overload
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
-from proctor.contracts import PASS_THRESHOLD, Seat, Session, Traits
-from proctor.dialects.process import ChildCommand, ForeignError, ForeignProcess, RefusedRequestError
+from proctor.contracts import PASS_THRESHOLD, Seat, Session, Traffic, Traits
+from proctor.dialects.process import (
+    CallConnection,
+    ChildCommand,
+    ForeignError,
+    ForeignProcess,
+    RefusedRequestError,
+)
 from proctor.env.gold import Gold, answer_text
-from proctor.errors import ConfigError, EnvError, GraderError, ModelError, RolloutError
+from proctor.env.parsers import Parser, ThinkParser
+from proctor.env.xml_parser import XMLParser
+from proctor.errors import ConfigError, EnvError, EnvLostError, GraderError, ModelError, RolloutError
 from proctor.gateway.failures import refusal_of
 from proctor.gateway.session import GatewaySession
 from proctor.rollout import Score, require_finite_number
-from proctor.task import Task
-from proctor.wires import chat
+from proctor.task import Task, TaskSequence
+from proctor.wires import chat_server
 from proctor.wires.errors import GatewayRefusedError
+
+T = TypeVar("T")
 
 PAGE = 256
 """Tasks that are read at once."""
+
+
+class AnswerForm(msgspec.Struct, kw_only=True):
+    """How an environment wants answers to be written."""
+
+    kind: Literal["xml", "think"]
+    fields: list[list[str]] = []
+    """Of XML: the elements, each with its alternative names."""
+    answer_field: str = "answer"
+
+    def to_parser(self) -> Parser:
+        """A parser of ours for the same form."""
+        if self.kind == "think":
+            return ThinkParser()
+        fields = [tuple(names) if len(names) > 1 else names[0] for names in self.fields]
+        return XMLParser(fields, answer_field=self.answer_field)
 
 
 class ChildDescription(msgspec.Struct, kw_only=True):
@@ -40,7 +66,10 @@ class ChildDescription(msgspec.Struct, kw_only=True):
     pass_threshold: float = PASS_THRESHOLD
     wants_endpoint: bool = False
     """Its code may want an HTTP client for the model, beside the calls of the framework."""
+    rescores: bool = True
+    """It can score a rollout again without playing it again."""
     sampling: dict[str, Any] = {}
+    parser: AnswerForm | None = None
     details: dict[str, Any] = {}
     """For people: the classes it is made of, and the like."""
 
@@ -66,7 +95,7 @@ class ScoredRollout(msgspec.Struct, kw_only=True):
     error: dict[str, Any] | None = None
 
 
-class ForeignTasks(Sequence[Task]):
+class ForeignTasks(TaskSequence):
     """The tasks of a foreign environment, read page by page."""
 
     def __init__(self, process: ForeignProcess, size: int) -> None:
@@ -77,20 +106,11 @@ class ForeignTasks(Sequence[Task]):
     def __len__(self) -> int:
         return self._size
 
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Task]: ...
-    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(self._size))]
-        number = index + self._size if index < 0 else index
-        if not 0 <= number < self._size:
-            raise IndexError(index)
+    def build(self, number: int) -> Task:
         page = number // PAGE
         if page not in self._pages:
             rows = self._process.read("tasks", start=page * PAGE, stop=min(self._size, (page + 1) * PAGE))
-            self._pages[page] = msgspec.convert(rows, list[Task])
+            self._pages[page] = convert_answer(rows, list[Task])
         return self._pages[page][number % PAGE]
 
 
@@ -103,15 +123,24 @@ class ForeignEnvironment:
         self.sessions: dict[int, ForeignSession] = {}
         self._numbers = count(1)
         self.process.start()
-        self.child = msgspec.convert(self.process.described, ChildDescription)
+        try:
+            self.child = convert_answer(self.process.described, ChildDescription)
+        except BaseException:
+            self.process.kill()
+            raise
 
     @property
     def traits(self) -> Traits:
-        return Traits(grouped=self.child.grouped)
+        return Traits(grouped=self.child.grouped, rescores=self.child.rescores)
 
     @property
     def pass_threshold(self) -> float:
         return self.child.pass_threshold
+
+    @property
+    def parser(self) -> Parser | None:
+        """For `proctor env check`, which writes right answers in its form."""
+        return None if self.child.parser is None else self.child.parser.to_parser()
 
     @property
     def sampling_args(self) -> Mapping[str, Any]:
@@ -125,9 +154,12 @@ class ForeignEnvironment:
 
     async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> list[Score | RolloutError]:
         sessions = [cast(ForeignSession, session) for session, _ in played]
-        results = await self.process.call("score_group", sessions=[each.number for each in sessions])
+        connections = [each.connection for each in sessions if each.connection is not None]
+        if any(connection is not connections[0] for connection in connections):
+            raise EnvLostError(f"a process of {self.name} ended, and with it rollouts of the group")
+        results = await connections[0].call("score_group", {"sessions": [each.number for each in sessions]})
         found: list[Score | RolloutError] = []
-        for (session, seat), result in zip(played, results, strict=True):
+        for (session, seat), result in zip(played, convert_answer(results, list[Any]), strict=True):
             try:
                 found.append(cast(ForeignSession, session).take_score(seat, result))
             except RolloutError as error:
@@ -188,7 +220,8 @@ class ForeignSession:
         self.task = task
         self.gateway: GatewaySession | None = None
         self.seat: Seat | None = None
-        self._began = False
+        self.connection: CallConnection | None = None
+        """To the process that plays it, the only one that can score it."""
 
     async def __aenter__(self) -> ForeignSession:
         self.env.sessions[self.number] = self
@@ -201,25 +234,29 @@ class ForeignSession:
         del self.env.sessions[self.number]
         if gateway is not None:
             await gateway.close()
-        if self._began:
-            await self.env.process.call("forget", session=self.number)
+        if self.connection is not None and self.connection.end is None:
+            with suppress(EnvLostError):  # then there is nothing to forget
+                await self.connection.call("forget", {"session": self.number})
 
     async def play(self, seat: Seat) -> None:
         """Raises what ended the rollout: the model's failure if it was that, else the environment's."""
         seat.facts = {**seat.facts, **self.task.columns}
         self.seat = seat
         gateway = self.gateway = GatewaySession(seat, find_model_name(seat), None)
+        traffic = [gateway.traffic]
         async with AsyncExitStack() as stack:
             request: dict[str, Any] = {"session": self.number, "task": self.task.id, "model": gateway.model}
             if self.env.child.wants_endpoint:
                 endpoint = await stack.enter_async_context(seat.open_endpoint())
+                traffic.append(endpoint.traffic)
                 request["endpoint"] = {"url": f"{endpoint.url}/v1", "key": endpoint.key}
-            self._began = True
-            answer = await self.env.process.call("play", **request)
-        self._take_played(seat, msgspec.convert(answer, PlayedRollout), gateway)
+            self.connection = await self.env.process.connect()
+            answer = await self.connection.call("play", request)
+        self._take_played(seat, convert_answer(answer, PlayedRollout), traffic)
 
     async def score(self, seat: Seat) -> Score:
-        return self.take_score(seat, await self.env.process.call("score", session=self.number))
+        assert self.connection is not None
+        return self.take_score(seat, await self.connection.call("score", {"session": self.number}))
 
     async def complete(self, asked: ModelRequestFrame) -> Any:
         """The model's reply, in the shape of the chat completions API."""
@@ -227,8 +264,8 @@ class ForeignSession:
         assert self.seat is not None
         self.seat.facts = {**self.seat.facts, **asked.facts}
         try:
-            request = chat.WIRE.decode_request(bytes(asked.body))
-            return chat.WIRE.encode_reply(request, await self.gateway.complete(request))
+            request = chat_server.WIRE.decode_request(bytes(asked.body))
+            return chat_server.WIRE.encode_reply(request, await self.gateway.complete(request))
         except GatewayRefusedError as error:
             refusal = error.refusal
         except ModelError as error:
@@ -236,14 +273,14 @@ class ForeignSession:
         raise RefusedRequestError(refusal.status, refusal.code, refusal.message)
 
     def take_score(self, seat: Seat, answer: Any) -> Score:
-        result = msgspec.convert(answer, ScoredRollout)
+        result = convert_answer(answer, ScoredRollout)
         seat.facts = {**seat.facts, **result.state}
         if result.error is not None:
             raise GraderError(describe_foreign(result.error))
         reward = require_finite_number(result.reward, "the reward")
         return Score(reward, result.metrics)
 
-    def _take_played(self, seat: Seat, played: PlayedRollout, gateway: GatewaySession) -> None:
+    def _take_played(self, seat: Seat, played: PlayedRollout, traffic: Sequence[Traffic]) -> None:
         trace = seat.trace
         if played.prompt is not None:
             trace.prompt = played.prompt
@@ -253,9 +290,20 @@ class ForeignSession:
         trace.truncated = trace.truncated or played.truncated
         if played.error is None:
             return
-        if gateway.traffic.failure is not None:
-            raise gateway.traffic.failure
+        for each in traffic:
+            if each.failure is not None:
+                raise each.failure
+        if played.error.get("is_model"):
+            raise ModelError(describe_foreign(played.error))
         raise EnvError(describe_foreign(played.error))
+
+
+def convert_answer(answer: Any, kind: type[T]) -> T:
+    """What a child answered, as the type that is expected here."""
+    try:
+        return msgspec.convert(answer, kind)
+    except msgspec.ValidationError as error:
+        raise EnvError(f"the environment's process answered something unexpected: {error}") from error
 
 
 def describe_foreign(error: Mapping[str, Any]) -> str:

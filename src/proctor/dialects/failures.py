@@ -21,18 +21,20 @@ def explain_loading(name: str, python: Path, details: Mapping[str, Any]) -> Conf
             f"{name} needs data that cannot be reached from here: {describe_cause(details)}. Run it once "
             f"with a network, so that the data is cached, or name a local copy by its own arguments (-a)."
         )
+    if details.get("is_refusal"):
+        return ConfigError(f"{name} cannot be played here: {details.get('message')}.")
     return ConfigError(f"{name} cannot be loaded: {describe_cause(details)}. Its traceback is in the log.")
 
 
 def describe_missing(name: str, missing: str, python: Path, details: Mapping[str, Any]) -> str:
-    place = f" ({details['where']})" if details.get("where") else ""
+    location = f" ({details['where']})" if details.get("where") else ""
     if python == Path(sys.executable):
         return (
-            f"{name} imports {missing!r}, which is not installed beside Proctor{place}. Install it, or pass "
-            f"--isolated to have what its pyproject.toml requires in a virtual environment of its own."
+            f"{name} imports {missing!r}, which is not installed beside Proctor{location}. Install it, or "
+            f"pass --isolated to have what its pyproject.toml requires in a virtual environment of its own."
         )
     return (
-        f"{name} imports {missing!r}, which is not installed in its virtual environment{place}. Add the "
+        f"{name} imports {missing!r}, which is not installed in its virtual environment{location}. Add the "
         f"package to `dependencies` in its pyproject.toml, or in a `# /// script` comment of a single file."
     )
 
@@ -46,5 +48,5 @@ def describe_cause(details: Mapping[str, Any]) -> str:
         if root and root != kind
         else ""
     )
-    place = f" ({details['where']})" if details.get("where") else ""
-    return f"{kind}: {message}{cause}{place}"
+    location = f" ({details['where']})" if details.get("where") else ""
+    return f"{kind}: {message}{cause}{location}"

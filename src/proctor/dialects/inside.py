@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import importlib.util
+import importlib
 import json
 import os
 import socket
@@ -20,11 +20,12 @@ import sys
 import threading
 import time
 import traceback
+import types
 from typing import Any, NoReturn
 
 PARENT_SECONDS = 1.0
 CLOSING_SECONDS = 20.0
-LARGEST_LINE = 2**30
+LARGEST_LINE = 2**28
 NETWORK_ERRORS = frozenset(
     (
         *("ConnectionError", "ConnectTimeout", "ConnectError", "gaierror"),
@@ -158,13 +159,13 @@ def describe_error(error: BaseException) -> dict[str, Any]:
         root = cause
     frames = traceback.extract_tb(root.__traceback__)
     own = [frame for frame in frames if not is_library(frame.filename)]
-    place = next(reversed(own or list(frames)), None)
+    last = next(reversed(own or list(frames)), None)
     return {
         "type": type(error).__name__,
         "message": str(error),
         "root_type": type(root).__name__,
         "root": str(root),
-        "where": f"{place.filename}:{place.lineno} in {place.name}" if place else "",
+        "where": f"{last.filename}:{last.lineno} in {last.name}" if last else "",
         "missing": getattr(root, "name", None) if isinstance(root, ModuleNotFoundError) else None,
         "is_offline": is_network_error(error),
         **getattr(error, "proctor_details", {}),
@@ -187,14 +188,12 @@ def is_library(filename: str) -> bool:
     return filename.startswith((sys.prefix, sys.base_prefix, "<")) or filename == __file__
 
 
-def import_file(name: str, path: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+def import_dialect(path: str) -> Any:
+    """The dialect's module, in a package of its own, so that it can import the files beside it."""
+    folder, name = os.path.split(path)
+    package = sys.modules["proctor_dialect"] = types.ModuleType("proctor_dialect")
+    package.__path__ = [folder]
+    return importlib.import_module(f"proctor_dialect.{name.removesuffix('.py')}")
 
 
 def end_with_parent(parent: int) -> None:
@@ -221,7 +220,7 @@ def main(dialect_file: str, control_fd: int, calls_fd: int) -> NoReturn:
     if first is None:
         exit_now(0)
     try:
-        served = import_file("proctor_dialect", dialect_file).load(first["params"], host)
+        served = import_dialect(dialect_file).load(first["params"], host)
         described = served.describe()
     except BaseException as error:
         control.sendall(encode({"error": describe_error(error)}))

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 import platformdirs
+from packaging.requirements import Requirement
 
 from proctor.errors import ConfigError, InstallError
 from proctor.packages.loading import EnvironmentLocation, distribution_of
@@ -38,7 +39,7 @@ class Framework(msgspec.Struct, frozen=True):
     package: str
     """What it imports."""
     requirements: tuple[str, ...]
-    """What to install, in addition to what the environment says."""
+    """What to install, in addition to what the environment says; the framework itself comes first."""
     python: str = ""
     """The Pythons that it runs on, as `requires-python` spells them; empty for any."""
 
@@ -68,8 +69,8 @@ def has_python(found: EnvironmentLocation, framework: Framework) -> bool:
 
 
 def runs_here(found: EnvironmentLocation, needed: RolloutRequirements, framework: Framework) -> bool:
-    """Whether this Python has the framework, and nobody asked for another one."""
-    return not found.isolated and needed.is_right_python and is_installed(framework.package)
+    """Whether this Python has the framework, and no other one was requested."""
+    return not found.isolated and needed.is_right_python and has_framework(framework)
 
 
 def read_foreign_requirements(found: EnvironmentLocation) -> RolloutRequirements:
@@ -147,6 +148,18 @@ def ask_version(python: str) -> tuple[int, ...]:
         return tuple(map(int, done.stdout.split()))
     except (OSError, subprocess.SubprocessError, ValueError):
         return (0, 0, 0)
+
+
+def has_framework(framework: Framework) -> bool:
+    """Whether this Python can import it, in a release that the dialect plays."""
+    if not is_installed(framework.package):
+        return False
+    wanted = Requirement(framework.requirements[0])
+    try:
+        version = importlib.metadata.version(wanted.name)
+    except importlib.metadata.PackageNotFoundError:  # a folder on the path: it is what it is
+        return True
+    return wanted.specifier.contains(version, prereleases=True)
 
 
 def is_installed(package: str) -> bool:

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -38,6 +38,7 @@ READING_SECONDS = 600.0
 CLOSING_SECONDS = 25.0
 LOOK_SECONDS = 0.02
 KEPT_LINES = 40
+LONGEST_OUTPUT_LINE = 65_536
 CANCELLED = {"status": 499, "code": "cancelled", "message": "cancelled"}
 
 Answer = Callable[[str, msgspec.Raw], Awaitable[Any]]
@@ -94,6 +95,25 @@ class CallMessage(msgspec.Struct):
 _decode = msgspec.json.Decoder(CallMessage).decode
 
 
+def decode_message(line: bytes, name: str) -> CallMessage:
+    """A message from the child; its code may have written anything to the socket."""
+    try:
+        return _decode(line)
+    except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
+        raise EnvLostError(f"{name} sent what cannot be read: {error}") from error
+
+
+def decode_result(content: msgspec.Raw, name: str) -> Any:
+    try:
+        return msgspec.json.decode(content)
+    except (ValueError, RecursionError) as error:
+        raise EnvError(f"{name} answered what cannot be read: {error}") from error
+
+
+def describe_excess(name: str) -> EnvLostError:
+    return EnvLostError(f"{name} sent a message over the limit of {inside.LARGEST_LINE:,} bytes")
+
+
 class ForeignProcess:
     """One child process; it is started when first used, and again after it died."""
 
@@ -107,49 +127,65 @@ class ForeignProcess:
 
     def start(self) -> None:
         """Start and load; blocks until that is done. Raises ConfigError if it cannot be loaded."""
-        child = StartedChild(self.command)
+        name = self.command.name
         try:
-            self.described = child.ask("load", self.command.params, LOADING_SECONDS)
+            self._launch()
         except ForeignError as error:
-            child.kill()
-            raise explain_loading(self.command.name, self.command.python, error.details) from error
-        except BaseException:
-            child.kill()
-            raise
-        self._child = child
+            raise explain_loading(name, self.command.python, error.details) from error
+        except EnvError as error:
+            raise ConfigError(f"{name} cannot be loaded: {error}.") from error
 
     def read(self, method: str, **params: Any) -> Any:
         """Call a plain method, and block until it is answered."""
         with self._reading:
-            return self._living().ask(method, params, READING_SECONDS)
+            return self._ensure_started().ask(method, params, READING_SECONDS)
+
+    async def connect(self) -> CallConnection:
+        """The connection to the child that lives now; what that child holds is lost when it ends."""
+        async with self._starting:
+            child = await self._ensure_connected()
+        assert child.calls is not None
+        return child.calls
 
     async def call(self, method: str, **params: Any) -> Any:
-        """Call a coroutine method; if this is cancelled, so is that."""
-        async with self._starting:
-            child = await self._connected()
-        assert child.calls is not None
-        return await child.calls.call(method, params)
+        """Call a coroutine method of whichever child lives; if this is cancelled, so is that."""
+        return await (await self.connect()).call(method, params)
 
     async def close(self) -> None:
         child, self._child = self._child, None
         if child is not None and child.owner == os.getpid():
             await child.close()
 
-    def _living(self) -> StartedChild:
+    def kill(self) -> None:
+        """End it without waiting for it to clean up."""
+        child, self._child = self._child, None
+        if child is not None and child.owner == os.getpid():
+            child.kill()
+
+    def _ensure_started(self) -> StartedChild:
         child = self._child
         if child is None or not child.is_alive or child.owner != os.getpid():
-            self.start()
+            self._launch()
         assert self._child is not None
         return self._child
 
-    async def _connected(self) -> StartedChild:
+    def _launch(self) -> None:
+        child = StartedChild(self.command)
+        try:
+            self.described = child.ask("load", self.command.params, LOADING_SECONDS)
+        except BaseException:
+            child.kill()
+            raise
+        self._child = child
+
+    async def _ensure_connected(self) -> StartedChild:
         child, loop = self._child, asyncio.get_running_loop()
         if child is not None and child.is_usable_in(loop):
             return child
         if child is not None and child.owner == os.getpid() and child.calls is not None:
             child.kill()  # it died, or belongs to a loop that has ended
             self._child = None
-        child = await asyncio.to_thread(self._living)
+        child = await asyncio.to_thread(self._ensure_started)
         if child.calls is None:
             child.calls = await CallConnection.open(child, self._answer)
         return child
@@ -199,17 +235,17 @@ class StartedChild:
         self._control.settimeout(seconds)
         try:
             self._control.sendall(msgspec.json.encode({"method": method, "params": params}) + b"\n")
-            line = self._lines.readline()
+            line = self._lines.readline(inside.LARGEST_LINE)
         except TimeoutError as error:
             raise EnvError(f"{self.name} took more than {seconds:g} s to answer {method!r}") from error
         except OSError:
             line = b""
-        if not line:
-            raise self.describe_end()
-        answer = msgspec.json.decode(line, type=CallMessage)
+        if not line.endswith(b"\n"):
+            raise describe_excess(self.name) if len(line) == inside.LARGEST_LINE else self.describe_end()
+        answer = decode_message(line, self.name)
         if answer.error is not None:
             raise ForeignError(answer.error)
-        return msgspec.json.decode(answer.result)
+        return decode_result(answer.result, self.name)
 
     def describe_end(self) -> EnvLostError:
         """Why nothing more comes from here."""
@@ -242,10 +278,17 @@ class StartedChild:
                 each.close()
         if self.calls is None:
             self.socket.close()
+        elif not self.calls.loop.is_closed():
+            self.calls.hang_up()
+        self._output.join(1.0)
 
     def _read_output(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
+        with self.process.stdout:
+            self._read_lines(self.process.stdout)
+
+    def _read_lines(self, stream: IO[bytes]) -> None:
+        while line := stream.readline(LONGEST_OUTPUT_LINE):
             text = line.decode(errors="replace").rstrip()
             self.last_lines.append(text)
             log_printed(text)
@@ -282,7 +325,7 @@ class CallConnection:
         waiting = self._waiting[number] = self.loop.create_future()
         self._send({"call": number, "method": method, "params": params})
         try:
-            return msgspec.json.decode(await waiting)
+            return decode_result(await waiting, self._child.name)
         except asyncio.CancelledError:
             self._send({"cancel": number})
             raise
@@ -298,14 +341,18 @@ class CallConnection:
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
-            while line := await reader.readline():
-                self._take(_decode(line))
+            while (line := await reader.readline()).endswith(b"\n"):
+                self._take(decode_message(line, self._child.name))
         except asyncio.CancelledError:  # the loop ends
             self._fail(EnvLostError(f"the run that {self._child.name} was played in has ended"))
             raise
-        except (OSError, ValueError, msgspec.MsgspecError) as error:
-            self._fail(EnvLostError(f"{self._child.name} sent what cannot be read: {error}"))
-        else:
+        except ValueError:  # StreamReader's, for a line over its limit
+            self._fail(describe_excess(self._child.name))
+        except EnvLostError as error:
+            self._fail(error)
+        except OSError:
+            self._fail(await asyncio.to_thread(self._child.describe_end))
+        else:  # it hung up, maybe in the middle of a message
             self._fail(await asyncio.to_thread(self._child.describe_end))
 
     def _take(self, message: CallMessage) -> None:

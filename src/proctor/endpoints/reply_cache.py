@@ -12,6 +12,7 @@ import hashlib
 import queue
 import sqlite3
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ FILE = "replies.sqlite"
 VERSION = 1
 BUSY_SECONDS = 5.0
 """How long a writer waits for writers in other processes. Readers wait for nobody."""
+SNAPSHOT_SECONDS = 0.1
+"""How long replies are read from one state of the file. While it lasts, the file's log cannot shrink."""
 WRITES_AT_ONCE = 200
 CLOSING_SECONDS = 10.0
 SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply BLOB NOT NULL) WITHOUT ROWID"
@@ -68,6 +71,7 @@ class ReplyCache:
         self.folder = folder
         self.endpoint = describe_endpoint(endpoint)
         self._broken = False
+        self._snapshot_ends = 0.0
         self._waiting: queue.SimpleQueue[tuple[bytes, bytes] | None] = queue.SimpleQueue()
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -87,11 +91,29 @@ class ReplyCache:
         if self._broken:
             return None
         try:
+            self._renew_snapshot()
             row = self._reader.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
-            return None if row is None else _decode(row[0])
+            if row is None:
+                self._end_snapshot()  # asking the model takes longer than a snapshot should last
+                return None
+            return _decode(row[0])
         except (sqlite3.Error, msgspec.MsgspecError) as error:
             self._give_up(error)
             return None
+
+    def _renew_snapshot(self) -> None:
+        """Read from one state of the file for a while: to find the state anew costs more than the reading.
+        What others write meanwhile is seen a moment later."""
+        now = time.monotonic()
+        if now >= self._snapshot_ends:
+            self._end_snapshot()
+            self._reader.execute("BEGIN")
+            self._snapshot_ends = now + SNAPSHOT_SECONDS
+
+    def _end_snapshot(self) -> None:
+        self._snapshot_ends = 0.0
+        if self._reader.in_transaction:
+            self._reader.execute("COMMIT")
 
     def write(self, key: bytes, reply: Reply) -> None:
         if not self._broken:

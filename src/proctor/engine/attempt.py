@@ -11,7 +11,7 @@ import time
 from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
-from proctor.contracts import EnvironmentProtocol, RestoresSessions, Session, Traits
+from proctor.contracts import EnvironmentProtocol, Session, Traits
 from proctor.engine.limits import Limiter
 from proctor.engine.outcome import find_responsible_error, is_real_cancellation, outcome_of
 from proctor.engine.plan import Slot
@@ -25,6 +25,7 @@ from proctor.errors import (
     ModelTimeoutError,
     RolloutError,
 )
+from proctor.optional_contracts import RestoresSessions
 from proctor.rollout import Attempt, Outcome, Rollout, Score, Span, Timing
 from proctor.support.deadlines import Deadline
 from proctor.trace import Usage
@@ -49,7 +50,6 @@ class RolloutAttempt:
         "seat",
         "slot",
         "times",
-        "traits",
     )
 
     def __init__(self, slot: Slot, seat: RecordedSeat) -> None:
@@ -71,7 +71,6 @@ class RolloutAttempt:
         """Why it had run out, if a model that did not answer is to blame."""
         self.cleanup_failure: Failure | None = None
         self.earlier: list[Attempt] = []
-        self.traits = Traits()
 
     async def run(
         self,
@@ -87,7 +86,6 @@ class RolloutAttempt:
         it is left when the play is over, so that a rollout which waits for its siblings does not keep others
         from playing.
         """
-        self.traits = environment.traits
         try:
             with clock:
                 async with self.open(environment) as session:
@@ -116,7 +114,7 @@ class RolloutAttempt:
         except BaseException as error:
             if is_real_cancellation(error):
                 raise
-            self.fail(error, clock)
+            self.fail(error, clock, environment.traits)
         finally:
             if limiter is not None:
                 limiter.leave()
@@ -142,7 +140,7 @@ class RolloutAttempt:
         self.phase = phase
         self.times.append(time.time())
 
-    def fail(self, error: BaseException, clock: Deadline) -> None:
+    def fail(self, error: BaseException, clock: Deadline, traits: Traits) -> None:
         """Keep what ended the rollout, and beside it what went wrong while the session was closed."""
         if self.phase == "cleanup":
             self.fail_to_close(error, clock)
@@ -153,7 +151,7 @@ class RolloutAttempt:
             self.fail_to_close(error, clock)
             error = self.ended_by
         if self.late:
-            self.error = self.late_error()
+            self.error = self.late_error(traits)
             self.error.__cause__ = self.error.__cause__ or error
         else:
             self.error = find_responsible_error(error, self.phase)
@@ -163,9 +161,9 @@ class RolloutAttempt:
         if self.late and self.phase == "generation":
             self.model_failure = self.seat.blame_model()
 
-    def late_error(self) -> RolloutError:
+    def late_error(self, traits: Traits) -> RolloutError:
         if self.phase == "scoring":
-            return late_scoring(self.limit, self.traits.scoring_limit)
+            return late_scoring(self.limit, traits.scoring_limit)
         if self.phase == "setup":
             return DeadlineError(
                 f"starting took more than {self.limit:g} s; give it more with --start-timeout"
@@ -177,7 +175,7 @@ class RolloutAttempt:
         if self.model_failure is not None:
             return self.model_failure
         return DeadlineError(
-            f"playing took more than {self.limit:g} s; give it more with {self.traits.play_limit}"
+            f"playing took more than {self.limit:g} s; give it more with {traits.play_limit}"
         )
 
     def fail_to_close(self, error: BaseException, clock: Deadline) -> None:

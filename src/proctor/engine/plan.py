@@ -98,14 +98,16 @@ class Plan(msgspec.Struct, kw_only=True):
                 yield (slot,)
 
     def slots_of(self, task: Task) -> Unit:
-        keys = [(task.id, number) for number in range(self.rollouts_per_task)]
-        owed = [key for key in keys if key not in self.finished and (self.only is None or key in self.only)]
-        if owed and self.whole_groups:
+        finished, keys = self.finished, [(task.id, number) for number in range(self.rollouts_per_task)]
+        owed = [key for key in keys if key not in finished]
+        if self.only is not None:
+            owed = [key for key in owed if key in self.only]
+        if not owed:
+            return ()
+        if self.whole_groups:
             owed = keys
-        return tuple(
-            Slot(task, number, self.earlier.get((task.id, number), ()), self.recorded.get((task.id, number)))
-            for _, number in owed
-        )
+        earlier, recorded = self.earlier, self.recorded
+        return tuple([Slot(task, key[1], earlier.get(key, ()), recorded.get(key)) for key in owed])
 
 
 def select(tasks: Iterable[Task], count: int, shuffle_seed: int | None = None) -> Iterable[Task]:

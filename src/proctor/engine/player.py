@@ -173,7 +173,7 @@ class Player:
 
         A group of which anything was started is played whole even after a stop: in part it is worth nothing.
         """
-        rules, limiter = self.rules, self.limiter
+        rules, limiter, key = self.rules, self.limiter, slot.key
         earlier = slot.earlier
         tries = 0
         while True:
@@ -184,9 +184,9 @@ class Player:
                     scorer.absent()
                     return ()
             started.append(slot)
-            self.emit(RolloutStarted(slot.key))
+            self.emit(RolloutStarted(key))
             clock = self.deadlines.within(rules.start_seconds)
-            attempt = RolloutAttempt(slot, RecordedSeat(self.context, slot.key, facts_of(slot), clock))
+            attempt = RolloutAttempt(slot, RecordedSeat(self.context, key, facts_of(slot), clock))
             await attempt.run(self.environment, scorer, clock, rules.rollout_seconds, limiter)
             earlier = (*earlier, *attempt.earlier)
             if attempt.error is None:
@@ -207,6 +207,7 @@ class Player:
             self._state_checked = True
             self._warn_of_missing_state(attempt)
         columns = self._select_columns(attempt) if rules.columns else {}
+        attempt.seat.facts = {}  # a state that refers to its seat would wait for the garbage collector
         return (build_rollout(attempt, earlier, scorer.group_size, columns),)
 
     def _warn_of_missing_state(self, attempt: RolloutAttempt) -> None:

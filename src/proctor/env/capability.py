@@ -18,7 +18,7 @@ MCP_PROTOCOL = "mcp/2025-11-25"
 
 
 class Capability(msgspec.Struct, frozen=True, kw_only=True):
-    """What it is called, which protocol it speaks, and where."""
+    """Something an environment offers: its name, its protocol and its address."""
 
     name: str
     protocol: str

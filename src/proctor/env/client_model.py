@@ -39,7 +39,7 @@ ERRORS: dict[str, type[ModelError]] = {
 
 
 class ClientModel:
-    """A model that is asked through a client of somebody else's making."""
+    """A model that is called through a third-party client."""
 
     def __init__(self, client: Any, name: str) -> None:
         if not callable(getattr(getattr(getattr(client, "chat", None), "completions", None), "create", None)):

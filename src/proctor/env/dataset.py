@@ -12,14 +12,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import msgspec
 
 from proctor.datasets import files
 from proctor.datasets.references import find_reference
 from proctor.errors import ConfigError
-from proctor.task import Task, TaskId
+from proctor.task import Task, TaskId, TaskSequence
 from proctor.trace import Message
 
 Row = Mapping[str, Any]
@@ -65,8 +65,8 @@ class PromptMaker(msgspec.Struct, frozen=True):
         )
 
 
-class TaskSequence(Sequence[Task]):
-    """Tasks of rows whose number is known, built on access."""
+class RowTasks(TaskSequence):
+    """Tasks of rows whose number is known."""
 
     def __init__(self, rows: Sequence[Row], maker: PromptMaker, first: int = 0) -> None:
         self.rows = rows
@@ -76,16 +76,8 @@ class TaskSequence(Sequence[Task]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Task]: ...
-    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        if index < 0:
-            index += len(self)
-        return self.maker.task(self.rows[index], index)
+    def build(self, number: int) -> Task:
+        return self.maker.task(self.rows[number], number)
 
 
 class ReplayableRows:
@@ -175,7 +167,7 @@ def info_of(info: Any, where: str) -> dict[str, Any]:
 def tasks_of(source: RowSource, maker: PromptMaker) -> Iterable[Task]:
     rows = read_rows(source)
     if isinstance(rows, Sequence):
-        return TaskSequence(rows, maker)
+        return RowTasks(rows, maker)
     return LazyRowTasks(rows, maker)
 
 

@@ -69,7 +69,7 @@ class InjectedFunction:
         """The function's arguments, from the rollout's state and the rubric's shared objects."""
         if self.takes_all:
             everything = {**objects, **state, "state": state}
-            return self._checked(everything, everything)
+            return self._check_given(everything, everything)
         try:
             return {name: state if name == "state" else state[name] for name in self.wants}
         except KeyError:
@@ -82,7 +82,9 @@ class InjectedFunction:
                 given[name] = state[name]
             elif name in objects:
                 given[name] = objects[name]
-        return self._checked(given, {**objects, **state, "state": state} if self.needs - given.keys() else {})
+        return self._check_given(
+            given, {**objects, **state, "state": state} if self.needs - given.keys() else {}
+        )
 
     def group_arguments(self, states: Sequence[State], objects: Mapping[str, Any]) -> dict[str, Any]:
         given: dict[str, Any] = {}
@@ -97,9 +99,9 @@ class InjectedFunction:
         if self.takes_all:
             everything = {plural: [state.get(name) for state in states] for plural, name in PLURALS.items()}
             given = {**objects, **everything, "states": list(states), **given}
-        return self._checked(given, {**objects, **dict.fromkeys(PLURALS)})
+        return self._check_given(given, {**objects, **dict.fromkeys(PLURALS)})
 
-    def _checked(self, given: dict[str, Any], available: Mapping[str, Any]) -> dict[str, Any]:
+    def _check_given(self, given: dict[str, Any], available: Mapping[str, Any]) -> dict[str, Any]:
         missing = self.needs - given.keys()
         if missing:
             raise GraderError(

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proctor.contracts import EnvironmentProtocol, OffersGold
+from proctor.contracts import EnvironmentProtocol
+from proctor.optional_contracts import OffersGold
 from proctor.task import Task
 
 Gold = str | Sequence[str | Mapping[str, Any]]

@@ -14,26 +14,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import accumulate
 from types import TracebackType
-from typing import Any, cast, overload
+from typing import Any, cast
 
 import msgspec
 
-from proctor.contracts import (
-    Configurable,
-    EnvironmentProtocol,
-    GroupEnvironment,
-    RestoresSessions,
-    Seat,
-    Session,
-    get_name,
-)
+from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Seat, Session
 from proctor.env.gold import Gold, gold_of
 from proctor.env.rubric import GroupResult
+from proctor.environment_members import Members
 from proctor.errors import ConfigError, EnvError, GraderError, RolloutError
-from proctor.members import Members
+from proctor.optional_contracts import Configurable, RestoresSessions, get_name
 from proctor.plugins import did_you_mean
 from proctor.rollout import RecordedPlay, Score
-from proctor.task import Task, TaskId
+from proctor.task import Task, TaskId, TaskSequence
 
 ENV = "env"
 SRC_ID = "src_id"
@@ -128,8 +121,8 @@ class MemberSession:
         return await self.session.score(seat)
 
 
-class GroupTaskSequence(Sequence[Task]):
-    """Tasks of members whose numbers are all known, built on access."""
+class GroupTaskSequence(TaskSequence):
+    """Tasks of members whose numbers are all known."""
 
     def __init__(self, names: Sequence[str], tasks: Sequence[Sequence[Task]]) -> None:
         self.names = names
@@ -139,16 +132,7 @@ class GroupTaskSequence(Sequence[Task]):
     def __len__(self) -> int:
         return self.ends[-1]
 
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Task]: ...
-    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        number = index + len(self) if index < 0 else index
-        if not 0 <= number < len(self):
-            raise IndexError(f"there is no task {index} among {len(self)}")
+    def build(self, number: int) -> Task:
         which = bisect_right(self.ends, number)
         first = self.ends[which - 1] if which else 0
         return route_task(self.members[which][number - first], number, self.names[which])

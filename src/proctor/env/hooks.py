@@ -1,6 +1,6 @@
 """Mark methods of an environment as stop conditions, cleanup or teardown.
 
-    @stop                       asked before every turn; true ends the rollout, under the method's name
+    @stop                       asked after the model's turn; true ends the rollout, under the method's name
     @cleanup(priority=10)       called when a rollout ends, however it ended
     @teardown                   called once, when the run ends
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from proctor.config.endpoints import choose_endpoint
+from proctor.config.endpoint_choice import choose_endpoint
 from proctor.contracts import Model
 from proctor.env.client_model import ClientModel
 from proctor.env.functions import InjectedFunction, RewardFunction

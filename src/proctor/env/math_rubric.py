@@ -87,13 +87,13 @@ class MathRubric(Rubric):
         problem = await self._describe_problem(gold)
         if problem:
             raise GraderError(f"the right answer {gold[:80]!r} {problem}")
-        said, form = self.extract_answer(completion)
-        if not said or len(said) > self.max_verify_chars:
+        candidate, form = self.extract_answer(completion)
+        if not candidate or len(candidate) > self.max_verify_chars:
             return 0.0
-        if self.lenient and strip_delimiters(said) == gold:
+        if self.lenient and strip_delimiters(candidate) == gold:
             return 1.0
         try:
-            return float(await self.workers.ask({"gold": gold, "said": said, "form": form}))
+            return float(await self.workers.ask({"gold": gold, "said": candidate, "form": form}))
         except ComparisonFailedError:
             state["math_timeouts"] = 1.0
             return 0.0
@@ -141,7 +141,7 @@ class MathWorkerPool:
         self._alive: set[MathWorker] = set()
         self._idle: list[MathWorker] = []
         self._threads = Threads(2 * most)  # the thread of a killed worker still has to reap it
-        self._places: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
+        self._slots: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
         weakref.finalize(self, kill_all, self._alive)
 
     async def ask(self, request: dict[str, Any]) -> bool:
@@ -212,9 +212,9 @@ class MathWorkerPool:
 
     def _semaphore(self) -> asyncio.Semaphore:
         loop = asyncio.get_running_loop()
-        if self._places is None or self._places[0] is not loop:
-            self._places = loop, asyncio.Semaphore(self.most)
-        return self._places[1]
+        if self._slots is None or self._slots[0] is not loop:
+            self._slots = loop, asyncio.Semaphore(self.most)
+        return self._slots[1]
 
 
 class MathWorker:

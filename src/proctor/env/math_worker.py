@@ -3,7 +3,7 @@
     {"read": "1/2", "form": "exact"}                   →  {"ok": true}    whether it can be read
     {"gold": "1/2", "said": "0.5", "form": "exact"}    →  {"ok": true}    whether they are equal
 
-It says {"ok": true} once it is ready, and ends when nobody can ask any more. A hostile formula may
+It says {"ok": true} once it is ready, and ends when its standard input is closed. A hostile formula may
 keep it busy for ever or take all memory, so it lives apart from everything else, is limited, and may be
 killed at any moment. Imports nothing of Proctor: it is started often and alone.
 """

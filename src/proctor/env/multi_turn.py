@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import msgspec
 
-from proctor.contracts import PASS_THRESHOLD, Fingerprint, Seat, Session, Traits
+from proctor.contracts import PASS_THRESHOLD, Seat, Session, Traits
 from proctor.env.dataset import PromptMaker, RowSource, tasks_of
 from proctor.env.functions import is_ours
 from proctor.env.gold import Gold, answer_text
@@ -27,6 +27,7 @@ from proctor.env.restored import RestoredTurnSession
 from proctor.env.rubric import GroupResult, Rubric
 from proctor.env.state import State, state_of
 from proctor.errors import ConfigError, EnvError
+from proctor.optional_contracts import Fingerprint
 from proctor.plugins import did_you_mean
 from proctor.rollout import RecordedPlay, Score
 from proctor.support.code_hash import hash_code
@@ -69,6 +70,7 @@ class MultiTurnEnv:
         tool_defs: Sequence[Mapping[str, Any]] | None = None,
         timeout_seconds: float | None = None,
         score_rollouts: bool = True,
+        stops_after_response: bool = False,
         **more: Any,
     ) -> None:
         """`more` become attributes, for code of yours that reads them."""
@@ -80,6 +82,8 @@ class MultiTurnEnv:
         self.timeout_seconds = timeout_seconds
         """How long one rollout may be played; it is scored on what it has by then."""
         self.score_rollouts = score_rollouts
+        self.stops_after_response = stops_after_response
+        """Also check stop conditions after `env_response`, so that the model is not asked in vain."""
         self.tool_defs = [read_tool(each) for each in tool_defs or ()]
         self.parser = parser or Parser()
         self.rubric = rubric or Rubric()
@@ -290,19 +294,23 @@ class MultiTurnSession:
             trace.timed_out = state["timed_out"] = True
 
     async def take_turns(self, seat: Seat) -> None:
+        """As in verifiers, the model gets to see what the environment answered, unless that was final."""
         env, state, trace = self.env, self.state, seat.trace
-        models_turn = True
+        models_turn = may_stop = True
         while True:
-            reason = await env.stop_reason(state) if env.stops else env.limit_reached(state)
-            if reason is not None:
-                trace.stop_condition = state["stop_condition"] = reason
-                return
+            if may_stop:
+                reason = await env.stop_reason(state) if env.stops else env.limit_reached(state)
+                if reason is not None:
+                    trace.stop_condition = state["stop_condition"] = reason
+                    return
             if models_turn:
                 await self.turn(seat)
+                may_stop = True
             else:
                 response = await self.call(env.env_response, self.conversation(), state)
                 final = state.get("final_env_response")
                 self.add_response(response if final is None else final)
+                may_stop = final is not None or env.stops_after_response
             models_turn = not models_turn
 
     async def score(self, seat: Seat) -> Score:  # noqa: ARG002

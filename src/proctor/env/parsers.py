@@ -28,7 +28,7 @@ class Parser:
     """
 
     def __init__(self, extract_fn: Callable[[str], Any] | None = None, *, strict: bool = False) -> None:
-        self.extract_fn: Callable[[str], Any] = extract_fn or unchanged
+        self.extract_fn: Callable[[str], Any] = extract_fn or return_unchanged
         self.strict = strict
 
     def parse(self, text: str) -> Any:
@@ -133,12 +133,12 @@ class MaybeThinkParser(ThinkParser):
         return Parser.get_format_reward_func(self)
 
 
-def unchanged(text: str) -> str:
+def return_unchanged(text: str) -> str:
     return text
 
 
 def follows_format(text: str) -> bool:
-    """Whether a text opens with its only thought, and goes on after it."""
+    """Whether a text opens with its only thought, and continues after it."""
     once = text.count("<think>") == text.count("</think>") == 1
     return once and text.strip().startswith("<think>") and bool(text.rpartition("</think>")[2])
 

@@ -138,7 +138,7 @@ class Rubric:
                 values[stretch[0].name] = value
             else:
                 await threads.run(lambda stretch=stretch: self._call(stretch, state, values))  # type: ignore[misc]
-        return self._weighted(values)
+        return self._weigh(values)
 
     async def score_group(self, states: Sequence[State], threads: Threads) -> list[GroupResult]:
         """Scores of a task's rollouts; a failure in one rollout's own functions affects only that rollout."""
@@ -153,7 +153,7 @@ class Rubric:
                 results = await asyncio.gather(*calls)
             for number, result in zip(live, results, strict=True):
                 _record_value(values, number, function.name, result)
-        return [self._weighted(value) if isinstance(value, dict) else value for value in values]
+        return [self._weigh(value) if isinstance(value, dict) else value for value in values]
 
     def _stretches(self) -> list[list[InjectedFunction]]:
         if self._in_order is None or len(self.functions) != self._counted:
@@ -198,7 +198,7 @@ class Rubric:
             )
         return [require_finite_number(value, f"group reward function {function.name!r}") for value in values]
 
-    def _weighted(self, values: dict[str, float]) -> Score:
+    def _weigh(self, values: dict[str, float]) -> Score:
         reward = 0.0
         for function, weight in zip(self.functions, self.weights, strict=True):
             reward += values[function.name] * weight

@@ -69,7 +69,7 @@ class TemplateResources(Protocol):
     def shared_servers(self) -> Sequence[McpServer]: ...
     @property
     def connections(self) -> McpConnections: ...
-    def hidden(self) -> Sequence[Path]:
+    def hidden_paths(self) -> Sequence[Path]:
         """What the agent must not be able to read."""
 
     async def start(self) -> None:
@@ -236,7 +236,7 @@ class TemplateRollout:
 def folders_of(resources: TemplateResources) -> dict[WorkspaceSpec, RolloutFolder]:
     if not resources.workspaces:
         return {}
-    hidden = resources.hidden()
+    hidden = resources.hidden_paths()
     return {spec: RolloutFolder(spec, hidden, resources.threads) for spec in resources.workspaces}
 
 

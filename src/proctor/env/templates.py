@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args, overload
 
-from proctor.contracts import PASS_THRESHOLD, Fingerprint, Model, Traits
+from proctor.contracts import PASS_THRESHOLD, Model, Traits
 from proctor.env.capability import Capability, server_of
 from proctor.env.judge import DEFAULT_PROMPT, JudgePrompt, JudgeRubric, read_verdict
 from proctor.env.mcp import START_SECONDS, McpConnections, McpServer, require_mcp, validate_server
@@ -34,6 +34,7 @@ from proctor.env.template_rollout import TemplateRollout, current_rollout
 from proctor.env.template_session import TemplateSession
 from proctor.errors import ConfigError, EnvError, GraderError, ModelError
 from proctor.isolation.covers import find_sources
+from proctor.optional_contracts import Fingerprint
 from proctor.plugins import did_you_mean
 from proctor.rollout import RecordedPlay, Subscore
 from proctor.support.code_hash import hash_code
@@ -47,7 +48,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Environment:
-    """Templates, the tools they lend to the agent, and what all rollouts share.
+    """Templates, the tools they offer to the agent, and what all rollouts share.
 
     `judge` is a model, the name of one, or None for the evaluated model itself. `capacity` is how many
     rollouts may be open at once, wherever they are played. `reusable` says that a rollout leaves nothing
@@ -334,9 +335,9 @@ class Environment:
     async def check(self) -> None:
         await self._judges.check()
         for spec in self.workspaces:
-            await spec.check_usable(self.hidden(), self.threads)
+            await spec.check_usable(self.hidden_paths(), self.threads)
 
-    def hidden(self) -> list[Path]:
+    def hidden_paths(self) -> list[Path]:
         """The source files of this environment, which no agent may read."""
         if self._hidden is None:
             templates = (template.function for template in self.templates.values())

@@ -137,12 +137,12 @@ class ToolEnv(MultiTurnEnv):
             tool = find_tool(str(call.get("name") or ""), self.tools_of(state))
             sent = tool.arguments(call.get("arguments") or "")
         except (ToolError, ToolArgumentsError) as error:
-            return self._failed(error, call, state)
+            return self._handle_tool_error(error, call, state)
         arguments = await self.fill_in(tool, sent, messages, state)
         try:
             return as_text(await run_tool(tool, arguments, self.threads))
         except Exception as error:
-            return self._failed(error, call, state)
+            return self._handle_tool_error(error, call, state)
 
     def metrics(self, state: State) -> dict[str, float]:
         calls = Counter(call.get("name") for message in state["completion"] for call in calls_of(message))
@@ -153,7 +153,7 @@ class ToolEnv(MultiTurnEnv):
             "tool_errors": float(state["tool_errors"]),
         }
 
-    def _failed(self, error: Exception, call: RawToolCall, state: State) -> str:
+    def _handle_tool_error(self, error: Exception, call: RawToolCall, state: State) -> str:
         state["tool_errors"] += 1
         if isinstance(error, RolloutError):
             raise error

@@ -17,7 +17,7 @@ from proctor.comparison.pairing import PooledTask, pair_tasks
 from proctor.comparison.scores import RunScores
 from proctor.config.schema import EvalConfig
 from proctor.errors import ConfigError, StoreError
-from proctor.report import RolloutLine
+from proctor.report.lines import RolloutLine
 from proctor.stats.interval import Interval
 from proctor.stats.samples import mean_of
 from proctor.stats.sequential import ConfidenceSequence
@@ -63,7 +63,7 @@ class StoppingWatch:
 
     def __init__(self, rule: StoppingRule, order: Sequence[Task], rollouts_per_task: int) -> None:
         self.rule = rule
-        self._place = {task.id: place for place, task in enumerate(order)}
+        self._position = {task.id: position for position, task in enumerate(order)}
         self._order = [task.id for task in order]
         self._rollouts = rollouts_per_task
         self._ended: dict[TaskId, dict[int, float | None]] = {}
@@ -74,7 +74,7 @@ class StoppingWatch:
 
     def add(self, line: RolloutLine) -> None:
         """Count a rollout that has ended, with a score or without one."""
-        if line.example_id in self._place:
+        if line.example_id in self._position:
             self._ended.setdefault(line.example_id, {})[line.rollout] = (
                 None if line.illegal_score else line.reward
             )
@@ -87,7 +87,7 @@ class StoppingWatch:
     @property
     def begun(self) -> int:
         """How many tasks there are up to the last one that has a rollout."""
-        return max((self._place[task] + 1 for task in self._ended), default=0)
+        return max((self._position[task] + 1 for task in self._ended), default=0)
 
     def describe(self) -> EarlyStop:
         return self._reached or self._describe(None, reached=False)

@@ -11,14 +11,14 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from proctor.agents.adapt import as_agent
 from proctor.client.contexts import adopt_context
 from proctor.config.schema import LATEST
-from proctor.contracts import Agent, ChecksEnvironment, Desk, EnvironmentProtocol, Listener, Model
+from proctor.contracts import Agent, Desk, EnvironmentProtocol, Listener, Model
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
 from proctor.endpoints.reply_cache import check_cache
 from proctor.environments import set_environment_concurrency
@@ -29,12 +29,15 @@ from proctor.evaluation.prepare_objects import prepare_instance, prepare_named
 from proctor.evaluation.resume import NEWEST
 from proctor.evaluation.reuse import ReusePlan, plan_reuse
 from proctor.events import Event, RolloutsFinished
-from proctor.listeners.upload import create_usual_upload
+from proctor.listeners.resolve import choose_upload
+from proctor.optional_contracts import ChecksEnvironment
 from proctor.rollout import Rollout, RolloutKey
-from proctor.runtimes.runtime import Provider
 from proctor.store.index import find_run, search_folders
 from proctor.store.resume import check_accepted
 from proctor.support.logs import log
+
+if TYPE_CHECKING:
+    from proctor.runtimes.runtime import Provider
 
 __all__ = ["LATEST", "NEWEST", "Control", "Prepared", "Result", "evaluate", "prepare", "run"]
 
@@ -81,7 +84,7 @@ async def evaluate(
             kept.update({rollout.key: rollout for rollout in event.rollouts})
 
     service = None if model is None or isinstance(model, str) else SharedEndpoint(model)
-    upload = create_usual_upload()
+    upload = choose_upload(asked=False)
     try:
         uploads = [] if upload is None else [upload]
         plan = None if reuse is None else plan_reuse(prepared, find_run(str(reuse), search_folders()))
@@ -91,7 +94,7 @@ async def evaluate(
             await close_quietly(service.close)
         if upload is not None:
             await close_quietly(upload.close)
-            log.info("%s", upload.farewell)
+            log.info("%s", upload.final_message)
     if result.run.status == "failed":
         raise StoreError(result.run.note)
     order = {task.id: index for index, task in enumerate(prepared.tasks())}

@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from proctor.contracts import Listener, set_optional_run_folder
+from proctor.contracts import Listener, wants_traces
 from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.endpoints.reply_cache import open_cache
 from proctor.engine.limits import Throttle
@@ -27,6 +27,7 @@ from proctor.errors import ConfigError, EnvError, ProctorError, StoreError
 from proctor.evaluation.budget import CostBudget
 from proctor.evaluation.early_stop import EarlyStop, open_watch
 from proctor.evaluation.prepare import Prepared
+from proctor.evaluation.read_tasks import read_tasks
 from proctor.evaluation.record import RunRecord
 from proctor.evaluation.resume import (
     FAILED,
@@ -41,8 +42,10 @@ from proctor.evaluation.resume import (
 )
 from proctor.evaluation.reuse import ReusePlan
 from proctor.gateway.gateway import RolloutGateway
+from proctor.optional_contracts import set_optional_run_folder
 from proctor.packages.loading import EnvironmentLocation
-from proctor.report import Summary, Tally
+from proctor.report.summary import Summary
+from proctor.report.tally import Tally
 from proctor.rollout import Rollout, RolloutKey
 from proctor.run import Run, new_run_id
 from proctor.store import metadata
@@ -51,9 +54,9 @@ from proctor.store.frames import Library, build_frame
 from proctor.store.recorded import copy_row
 from proctor.store.resume import list_accepted_changes
 from proctor.support.logs import RunLog, log
-from proctor.task import Task
 from proctor.trace import ToolSpec
 from proctor.workers.pool import WorkerPool
+from proctor.workers.resolve import resolve_backend
 from proctor.workers.wire import StartWorker
 
 LOG = "run.log"
@@ -266,9 +269,9 @@ class Execution:
     async def _open_player(self) -> AsyncIterator[UnitPlayer]:
         """What plays rollouts: this process, or worker processes."""
         prepared, endpoint = self.prepared, self.endpoint
-        count = prepared.workers() if self.reuse is None else 1  # a record cannot travel to a worker
-        if count > 1 and prepared.found is not None:
-            async with self._open_workers(prepared.found, count) as pool:
+        in_workers = prepared.plays_in_workers and self.reuse is None  # a record cannot travel to a worker
+        if in_workers and prepared.found is not None:
+            async with self._open_workers(prepared.found, prepared.workers()) as pool:
                 yield pool
             return
         self.control.pace = endpoint.pace
@@ -302,6 +305,7 @@ class Execution:
             rules=prepared.rules(),
             folder=str(self.path),
             tools=self.folder.tools,
+            sends_traces=any(map(wants_traces, self.record.listeners)),
             log_level=logging.getLogger().level,
         )
         self.record.workers = self.control.player = pool = WorkerPool(
@@ -310,6 +314,7 @@ class Execution:
             traits=prepared.environment.traits,
             folder=self.path,
             emit=self.record.emit,
+            backend=resolve_backend(prepared.config, start),
             budget=self.endpoint.budget,
             sharers=prepared.sharers,
         )
@@ -386,7 +391,7 @@ class Execution:
 
 
 def warn_of_missing_tasks(prepared: Prepared, counted: int | None) -> None:
-    """Say that -n asks for more tasks than there are, unless nobody asked."""
+    """Report that -n asks for more tasks than there are, if the user gave it."""
     if prepared.is_short_of_tasks(counted) and "num_examples" in prepared.origins:
         log.warning(
             "%s has %s, and -n %d asks for more; all %d are evaluated.",
@@ -399,15 +404,3 @@ def warn_of_missing_tasks(prepared: Prepared, counted: int | None) -> None:
 
 def no_tasks(prepared: Prepared) -> str:
     return f"{prepared.config.env_id} has no tasks; there is nothing to evaluate."
-
-
-def read_tasks(prepared: Prepared) -> Iterable[Task]:
-    """The tasks to evaluate. Whatever the environment raises becomes a ConfigError of one sentence."""
-    try:
-        return prepared.tasks()
-    except ProctorError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise ConfigError(
-            f"{prepared.config.env_id}: reading the tasks failed: {type(error).__name__}: {error}"
-        ) from error

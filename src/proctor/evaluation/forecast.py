@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from proctor.config.prices import Price, find_price
 from proctor.errors import ConfigError
-from proctor.evaluation.execute import read_tasks
 from proctor.evaluation.prepare import Prepared
-from proctor.report import RolloutLine
-from proctor.stats.prediction import PredictedTotal, predict_total
+from proctor.evaluation.read_tasks import list_tasks
+from proctor.report.lines import RolloutLine
+from proctor.stats.prediction import PredictedTotal, predict_total, raise_total, scale_total
 from proctor.store.folder import UNREADABLE
 from proctor.store.traces import read_raw_lines
 from proctor.task import TaskId
@@ -55,7 +55,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
 def choose_pilot(prepared: Prepared, tasks: int, rollouts: int) -> Prepared:
     """The same evaluation on a seeded random sample of its tasks."""
-    chosen = list(read_tasks(prepared))
+    chosen = list_tasks(prepared)
     if not chosen:
         raise ConfigError(f"{prepared.name} has no tasks; there is nothing to estimate.")
     sample = random.Random(prepared.config.seed).sample(chosen, min(tasks, len(chosen)))
@@ -75,13 +75,13 @@ def forecast(prepared: Prepared, pilot: Path) -> Forecast:
     lines = read_pilot_lines(pilot)
     if not lines:
         raise ConfigError(f"{pilot} has no finished rollouts to estimate from.")
-    tasks = len(list(read_tasks(prepared)))
+    tasks = len(list_tasks(prepared))
     each = prepared.config.rollouts_per_example
     at_once = max(1, min(prepared.rules().at_once, tasks * each))
     prices = collect_prices(prepared, lines)
 
     def total(measure: Measure) -> PredictedTotal:
-        return scale(predict_total(average_by_task(lines, measure), tasks, LEVEL), each)
+        return scale_total(predict_total(average_by_task(lines, measure), tasks, LEVEL), each)
 
     seconds = total(lambda line: line.timing.total)
     longest = max(line.timing.total for line in lines)
@@ -103,7 +103,8 @@ def forecast(prepared: Prepared, pilot: Path) -> Forecast:
             sorted({model for line in lines for model in line.other_usage if model not in prices})
         ),
         rollout_seconds=seconds,
-        wall_seconds=at_least(scale(seconds, 1 / at_once), longest),
+        # a run takes as long as its longest rollout, however many are played at once
+        wall_seconds=raise_total(scale_total(seconds, 1 / at_once), longest),
         at_once=at_once,
     )
 
@@ -139,14 +140,3 @@ def collect_prices(prepared: Prepared, lines: Sequence[RolloutLine]) -> dict[str
     found = {name: price for name in names if (price := find_price(name)) is not None}
     tariff = prepared.endpoint.tariff
     return found if tariff is None else {**found, prepared.endpoint.model: tariff}
-
-
-def scale(total: PredictedTotal, factor: float) -> PredictedTotal:
-    low, high = (None if end is None else end * factor for end in (total.low, total.high))
-    return PredictedTotal(total.likely * factor, low, high)
-
-
-def at_least(total: PredictedTotal, least: float) -> PredictedTotal:
-    """A run takes as long as its longest rollout, however many are played at once."""
-    low, high = (None if end is None else max(end, least) for end in (total.low, total.high))
-    return PredictedTotal(max(total.likely, least), low, high)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -13,37 +13,28 @@ from msgspec.structs import replace
 from proctor import __version__, plugins
 from proctor.agents.resolve import is_agent, resolve_agent, split_agent_from_model
 from proctor.agents.tool_loop import TOOL_LOOP, ToolLoop
-from proctor.client.models import build_ask_server
-from proctor.config.endpoints import (
-    CUSTOM_CLIENT,
-    EMBEDDED_CLIENTS,
-    NO_PREFERENCE,
-    Endpoint,
-    ModelPreference,
-    choose_endpoint,
-)
+from proctor.client.ask_server import build_ask_server
+from proctor.cluster.installed import need_ray
+from proctor.config.endpoint_choice import choose_endpoint
+from proctor.config.endpoints import CUSTOM_CLIENT, EMBEDDED_CLIENTS, NO_PREFERENCE, Endpoint, ModelPreference
 from proctor.config.registry import open_registry
-from proctor.config.schema import AUTO, DEFAULT_REGISTRY, EvalConfig
+from proctor.config.schema import AUTO, DEFAULT_REGISTRY, HERE, EvalConfig
 from proctor.config.sources import FLAG, REQUEST, find_stopping_rule, resolve
-from proctor.contracts import (
-    Agent,
-    EnvironmentProtocol,
-    HasProvenance,
-    PrefersModel,
-    get_fingerprint,
-    get_pass_threshold,
-)
+from proctor.contracts import Agent, EnvironmentProtocol
 from proctor.engine.plan import select
 from proctor.engine.player import Rules
 from proctor.engine.select import find_named_tasks
 from proctor.environments import load_environment
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 from proctor.isolation.machine import describe_limits
+from proctor.optional_contracts import HasProvenance, PrefersModel, get_fingerprint, get_pass_threshold
 from proctor.packages import loading as packages
-from proctor.runtimes.runtime import Provider
 from proctor.store import metadata
 from proctor.task import Task
 from proctor.workspaces.spec import WorkspaceSpec
+
+if TYPE_CHECKING:
+    from proctor.runtimes.runtime import Provider
 
 ROLLOUTS_PER_WORKER = 256
 TASK_FILE_DEFAULTS = {"num_examples": 1, "rollouts_per_example": 1}
@@ -93,7 +84,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         return get_pass_threshold(self.environment) if given is None else given
 
     def workers(self) -> int:
-        """In how many processes rollouts are played; 1 means in this one.
+        """In how many processes rollouts are played; 1 means in this one, unless they run elsewhere.
 
         Evaluations that share an endpoint share its budget, and so the processes it takes to use that up.
         """
@@ -108,12 +99,18 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
                 or self.endpoint.is_metered
             )
             wanted = math.ceil(self.rules().at_once / self.sharers / ROLLOUTS_PER_WORKER)
+            if config.on != HERE:
+                return wanted
             return 1 if alone else min(wanted, count_cores())  # more than can run at once only add cost
         return int(config.num_workers)
 
+    @property
+    def plays_in_workers(self) -> bool:
+        return self.workers() > 1 or self.config.on != HERE
+
     def check_workers(self) -> None:
         """Refuse worker processes where they cannot do the work."""
-        if self.workers() == 1:
+        if not self.plays_in_workers:
             return
         if self.found is None:
             raise ConfigError("An environment made in Python cannot be made again in a worker; leave out -w.")
@@ -136,6 +133,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.endpoint.client_type == "local":
             raise ConfigError("Each worker would load the embedded model again; leave out -w.")
+        if self.config.on != HERE:
+            need_ray()
 
     def tasks(self) -> Iterable[Task]:
         config = self.config
@@ -261,7 +260,7 @@ def prepare(
     provenance = packages.provenance(found, environment)
     provenance |= describe_workspaces(environment)
     provenance |= describe_code(environment)
-    provenance["path"] = None if found.path is None else str(found.path)
+    provenance["path"] = found.address
     provenance["git_commit"] = metadata.git_commit(found.path.parent) if found.path else None
     if isinstance(environment, HasProvenance):
         provenance |= environment.provenance

@@ -6,13 +6,13 @@ Knows nothing of how it is run.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from proctor.config.endpoints import CUSTOM_CLIENT, Endpoint
 from proctor.config.sources import resolve
-from proctor.contracts import Agent, EnvironmentProtocol, Model, get_name
+from proctor.contracts import Agent, EnvironmentProtocol, Model
 from proctor.environments import build_remote_environment, configure_environment
 from proctor.errors import ConfigError
 from proctor.evaluation.prepare import (
@@ -24,9 +24,12 @@ from proctor.evaluation.prepare import (
     resolve_agent_words,
     resolve_endpoint,
 )
+from proctor.optional_contracts import get_name
 from proctor.packages import loading as packages
 from proctor.packages.task_files import Batch
-from proctor.runtimes.runtime import Provider
+
+if TYPE_CHECKING:
+    from proctor.runtimes.runtime import Provider
 
 
 def prepare_named(

@@ -21,7 +21,9 @@ from proctor.evaluation.early_stop import StoppingWatch
 from proctor.evaluation.prepare import Prepared
 from proctor.evaluation.resolved import resolve_settings
 from proctor.events import Event, RolloutsFinished, RunEnded, RunStarted
-from proctor.report import RolloutLine, Summary, Tally, rollout_line
+from proctor.report.lines import RolloutLine, rollout_line
+from proctor.report.summary import Summary
+from proctor.report.tally import Tally
 from proctor.rollout import Rollout
 from proctor.run import Run, RunStatus
 from proctor.store import metadata
@@ -191,20 +193,20 @@ class RunRecord:
 
     def _summarize(self) -> Summary:
         return self.tally.summary(
-            planned=self.planned(),
+            planned=self.count_planned(),
             rollouts_per_task=self.plan.rollouts_per_task,
             model=self.prepared.endpoint.model,
             prices=self._find_prices(),
         )
 
-    def planned(self) -> int | None:
+    def count_planned(self) -> int | None:
         if self.plan.planned is not None or self.run.status != "finished":
             return self.plan.planned
         return self.plan.counted * self.plan.rollouts_per_task
 
     def count_tasks(self) -> int | None:
         """How many tasks are evaluated, once that is known."""
-        planned = self.planned()
+        planned = self.count_planned()
         return None if planned is None else planned // self.plan.rollouts_per_task
 
     def _note_tasks(self) -> None:
@@ -237,5 +239,5 @@ class RunRecord:
     def _save_metadata(self) -> None:
         self._saved_at = time.monotonic()
         settled = self.tally.scored + self.tally.outcomes["excluded"]
-        self._metadata.update(metadata.progress_metadata(self.run, settled, self.planned()))
+        self._metadata.update(metadata.progress_metadata(self.run, settled, self.count_planned()))
         self.folder.save_metadata(self._metadata)

@@ -75,7 +75,7 @@ def prepare_rescoring(
     """
     given = merge_settings(recorded, overrides)
     agent = None if given.get("agent") is None else RecordedAgent(str(given["agent"]))
-    for name in ("agent", "runtime", "runtime_args", "num_workers"):
+    for name in ("agent", "runtime", "runtime_args", "num_workers", "on", "on_args"):
         given.pop(name, None)
     model = OnDemandModel(given, recorded.metadata, environ)
     if environment is not None:

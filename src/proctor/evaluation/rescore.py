@@ -33,7 +33,7 @@ async def rescore(
     listeners: Sequence[Listener] = (),
     **settings: Any,
 ) -> Rescored:
-    """Score the rollouts of a run again, from what was recorded; the evaluated model is not asked.
+    """Score the rollouts of a run again, from what was recorded; the evaluated model is not called.
 
     again = await rescore("latest", SingleTurnEnv(rows, rubric=Rubric(stricter)))
     print(again.moves.before, again.moves.after)

@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import EnvironmentProtocol, get_sampling
+from proctor.contracts import EnvironmentProtocol
+from proctor.environment_members import Members
 from proctor.evaluation.prepare import Prepared
-from proctor.members import Members
+from proctor.optional_contracts import get_sampling
 from proctor.wires.messages_sampling import encode_sampling
 
 MESSAGES_CLIENT = "anthropic_messages"
@@ -21,7 +22,7 @@ MESSAGES_CLIENT = "anthropic_messages"
 
 
 class ResolvedSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was used, whoever decided it."""
+    """What was used, wherever the setting came from."""
 
     tasks: int | None
     """How many are evaluated; None while that is not known."""

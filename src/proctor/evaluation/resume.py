@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from proctor.config.schema import LATEST
 from proctor.errors import ConfigError, Failure, StoreError
 from proctor.evaluation.prepare import Prepared
-from proctor.report import AttemptLine, RolloutLine
+from proctor.report.lines import AttemptLine, RolloutLine
 from proctor.rollout import Attempt
 from proctor.store import metadata
 from proctor.store.folder import METADATA, RESULTS, RunFolder, StoredRollouts, read_metadata

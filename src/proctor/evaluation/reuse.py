@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from proctor.contracts import explain_unrestorable
-from proctor.errors import ConfigError, ProctorError, StoreError
+from proctor.errors import ConfigError, StoreError
 from proctor.evaluation.prepare import Prepared
+from proctor.evaluation.read_tasks import list_tasks
+from proctor.optional_contracts import explain_unrestorable
 from proctor.rollout import RolloutKey
 from proctor.store import metadata
 from proctor.store.folder import UNREADABLE, read_metadata
@@ -173,7 +174,7 @@ def match_tasks(
         if task_id not in hash_of:
             hash_of[task_id] = line.task_hash
             by_hash.setdefault(line.task_hash, []).append(task_id)
-    tasks = read_task_list(prepared)
+    tasks = list_tasks(prepared)
     same = {task.id: task.id for task in tasks if hash_of.get(task.id) == task.hash}
     taken = set(same.values())
     matches: dict[TaskId, TaskId] = dict(same)
@@ -190,17 +191,6 @@ def match_tasks(
             taken.add(task.id)
     kept = [task for task in tasks if task.id in matches] if known_only else tasks
     return kept, matches, tuple(known for known in hash_of if known not in taken)
-
-
-def read_task_list(prepared: Prepared) -> list[Task]:
-    try:
-        return list(prepared.tasks())
-    except ProctorError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise ConfigError(
-            f"{prepared.config.env_id}: reading the tasks failed: {type(error).__name__}: {error}"
-        ) from error
 
 
 # One rollout

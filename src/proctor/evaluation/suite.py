@@ -70,7 +70,7 @@ def count_endpoint_sharers(prepared: Sequence[Prepared]) -> list[Prepared]:
 
 
 def endpoint_demand(prepared: Prepared) -> EndpointDemand:
-    return EndpointDemand(prepared.endpoint, prepared.rules().at_once, prepared.workers() > 1)
+    return EndpointDemand(prepared.endpoint, prepared.rules().at_once, prepared.plays_in_workers)
 
 
 async def run_one(index: int, member: SuiteMember, services: SharedEndpoints) -> EvaluationOutcome:

@@ -15,11 +15,12 @@ from typing import Any, overload
 
 import msgspec
 
-from proctor.contracts import Agent, Desk, EnvironmentProtocol, Model, get_name
+from proctor.contracts import Agent, Desk, EnvironmentProtocol, Model
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 from proctor.evaluation.evaluate import evaluate
 from proctor.evaluation.execute import Result
 from proctor.evaluation.hub_source import fetch_tasks, read_fetched_tasks
+from proctor.optional_contracts import get_name
 from proctor.packages import loading as packages
 from proctor.packages import task_files
 from proctor.packages.task_files import Batch, TaskListEnvironment
@@ -160,7 +161,7 @@ class Taskset(Sequence[Task]):
             code = task_files.code_of(self._with_code()) if runtime == LOCAL else ""
             runtime = resolve_provider(runtime, settings.pop("runtime_args", {}), code)
         result = await evaluate(
-            self.placed(environment) if runtime is None else self.elsewhere(environment, runtime),
+            self.build_environment(environment) if runtime is None else self.elsewhere(environment, runtime),
             model,
             agent=agent,
             rollouts_per_example=group,
@@ -192,7 +193,9 @@ class Taskset(Sequence[Task]):
             return batch
         return msgspec.structs.replace(read_fetched_tasks(batch.package, os.environ), tasks=batch.tasks)
 
-    def placed(self, environment: EnvironmentProtocol | str | Path | None = None) -> TaskListEnvironment:
+    def build_environment(
+        self, environment: EnvironmentProtocol | str | Path | None = None
+    ) -> TaskListEnvironment:
         """The tasks as one environment, every one of them checked."""
         self._check_some()
         given = resolve_environments(environment)
@@ -212,7 +215,7 @@ async def run_task(
 def resolve_environments(
     environment: EnvironmentProtocol | str | Path | None,
 ) -> dict[str, EnvironmentProtocol]:
-    """Environments by name, of whatever somebody gave as one."""
+    """Environments by name, from anything that can stand for one."""
     if environment is None:
         return {}
     if not isinstance(environment, (str, Path)):
@@ -243,7 +246,7 @@ def write_parquet(file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 class Job:
-    """What came of running a taskset."""
+    """The result of running a taskset."""
 
     def __init__(self, name: str, result: Result) -> None:
         self.name = name

@@ -17,7 +17,9 @@ from proctor.config.prices import find_price
 from proctor.contracts import PASS_THRESHOLD
 from proctor.errors import StoreError
 from proctor.formats.foreign_run import ForeignRun, LeftOut, Row
-from proctor.report import RolloutLine, Summary, Tally
+from proctor.report.lines import RolloutLine
+from proctor.report.summary import Summary
+from proctor.report.tally import Tally
 from proctor.store.folder import UNREADABLE, RunFolder, read_metadata
 from proctor.store.locate import folder_of_runs
 from proctor.store.metadata import closing_metadata, format_time, package_versions

@@ -32,7 +32,7 @@ class RolloutGateway:
     @asynccontextmanager
     async def open(self, seat: Seat, max_requests: int | None = None) -> AsyncIterator[HttpEndpoint]:
         """An endpoint for one rollout. Its key is refused once the block has ended."""
-        server = await self._started()
+        server = await self._ensure_started()
         key = KEY_PREFIX + secrets.token_urlsafe(32)
         session = self._sessions[key] = GatewaySession(seat, self._model, max_requests)
         try:
@@ -46,7 +46,7 @@ class RolloutGateway:
             await self._server.close()
             self._server = None
 
-    async def _started(self) -> GatewayServer:
+    async def _ensure_started(self) -> GatewayServer:
         async with self._starting:
             if self._server is None:
                 from proctor.gateway.server import GatewayServer

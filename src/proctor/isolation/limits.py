@@ -84,8 +84,8 @@ class ControlGroup:
     def usage(self) -> CgroupUsage:
         kills = "memory.events" if self.version == 2 else "memory.oom_control"
         return CgroupUsage(
-            killed_for_memory=self._counted("memory", kills, "oom_kill"),
-            refused_processes=self._counted("pids", "pids.events", "max"),
+            killed_for_memory=self._read_count("memory", kills, "oom_kill"),
+            refused_processes=self._read_count("pids", "pids.events", "max"),
             cpu_seconds=self._cpu_seconds(),
         )
 
@@ -100,10 +100,10 @@ class ControlGroup:
 
     def _cpu_seconds(self) -> float:
         if self.version == 2:
-            return self._counted("cpu", "cpu.stat", "usage_usec") / 1e6
-        return self._counted("cpuacct", "cpuacct.usage") / 1e9
+            return self._read_count("cpu", "cpu.stat", "usage_usec") / 1e6
+        return self._read_count("cpuacct", "cpuacct.usage") / 1e9
 
-    def _counted(self, controller: str, file: str, word: str = "") -> int:
+    def _read_count(self, controller: str, file: str, word: str = "") -> int:
         folder = self.folders.get(controller)
         if folder is None:
             return 0

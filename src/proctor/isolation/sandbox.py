@@ -117,12 +117,12 @@ class SandboxedCommand:
         try:
             # Reported only after everything in the namespace has died.
             await wait_until_readable(self._first)
-            told = await read_status(self._status)
+            report = await read_status(self._status)
             await self.process.wait()
         finally:
             os.close(self._first)
             os.close(self._status)
-        code = exit_code(told)
+        code = exit_code(report)
         if code is None and not self._was_ended:
             raise InfraError(
                 "the sandbox could not be set up; check the machine's limits on processes and mounts"
@@ -247,18 +247,18 @@ async def read_first_line(status: int) -> bytes:
 async def read_status(status: int) -> bytes:
     """What bubblewrap says before it ends. Where a sandbox has a user namespace, what ran inside can write to
     the same pipe, so it is read until it is closed: in a full one bubblewrap could say nothing, and wait."""
-    told = b""
+    report = b""
     while True:
         await wait_until_readable(status)
-        said = os.read(status, CHUNK_BYTES)
-        if not said:
-            return told
-        told = (told + said)[-LONGEST_STATUS:]
+        chunk = os.read(status, CHUNK_BYTES)
+        if not chunk:
+            return report
+        report = (report + chunk)[-LONGEST_STATUS:]
 
 
-def exit_code(told: bytes) -> int | None:
+def exit_code(report: bytes) -> int | None:
     """As bubblewrap told it: the last to write, whatever was written from inside."""
-    _, brace, last = told.rpartition(b"{")
+    _, brace, last = report.rpartition(b"{")
     with suppress(msgspec.MsgspecError):
         return msgspec.json.decode(brace + last, type=ExitStatus).exit_code
     return None

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,6 +27,8 @@ ENTRY_BYTES = 4_096
 """What an entry without content counts as: a million of them fill a disk too, and are slow to measure."""
 MAX_DEPTH = 200
 """Every level of a walk costs a file descriptor; no legitimate tree is this deep."""
+REMOVAL_SECONDS = 300.0
+"""Enough for millions of files; a folder that takes longer is being filled while it is emptied."""
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 O_PATH: int | None = getattr(os, "O_PATH", None)
@@ -256,14 +259,15 @@ def change_owner(folder: Path, uid: int, gid: int) -> None:
                 os.chown(entry.name, uid, gid, dir_fd=entry.folder, follow_symlinks=False)
 
 
-def remove_tree(folder: Path) -> None:
+def remove_tree(folder: Path, timeout_seconds: float = REMOVAL_SECONDS) -> None:
     """Remove a folder and everything in it, whatever was done to prevent that.
 
-    A folder that does not exist is fine. Raises OSError if something remains.
+    A folder that does not exist is fine. Raises OSError if something remains, as when the folder is filled as
+    fast as it is emptied.
     """
     try:
         with open_root(folder) as root:
-            empty_folder(root, root, 0)
+            empty_folder(root, Removal(root, time.monotonic() + timeout_seconds), 0)
         folder.rmdir()
     except FileNotFoundError:
         return
@@ -279,8 +283,19 @@ def discard_tree(folder: Path) -> None:
         log.error("could not remove all of %s (%s); remove it by hand", folder, error.strerror)
 
 
-def empty_folder(folder: int, root: int, depth: int) -> None:
-    """Remove the content of an open folder, in as many passes as make progress."""
+class Removal(NamedTuple):
+    """What every level of a removal must know."""
+
+    root: int
+    """A file descriptor of the folder to remove."""
+    deadline: float
+
+    def is_late(self) -> bool:
+        return time.monotonic() >= self.deadline
+
+
+def empty_folder(folder: int, removal: Removal, depth: int) -> None:
+    """Remove the content of an open folder, in as many passes as make progress in time."""
     with suppress(OSError):
         os.fchmod(folder, stat.S_IRWXU)
     removed = True
@@ -288,24 +303,26 @@ def empty_folder(folder: int, root: int, depth: int) -> None:
         removed = False
         with os.scandir(folder) as found:
             for item in found:
+                if removal.is_late():
+                    return
                 with suppress(OSError):
                     if item.is_dir(follow_symlinks=False):
-                        remove_folder(folder, item.name, root, depth)
+                        remove_folder(folder, item.name, removal, depth)
                     else:
                         os.unlink(item.name, dir_fd=folder)
                     removed = True
 
 
-def remove_folder(parent: int, name: str, root: int, depth: int) -> None:
+def remove_folder(parent: int, name: str, removal: Removal, depth: int) -> None:
     """Remove one folder in an open one. What is too deep is moved up to the root, where a later pass finds
     it."""
     descriptor, _ = open_shut_folder(parent, name)
     try:
         if depth == MAX_DEPTH:
             os.fchmod(descriptor, stat.S_IRWXU)  # an inaccessible folder cannot be moved
-            os.rename(name, f"deep-{secrets.token_hex(8)}", src_dir_fd=parent, dst_dir_fd=root)
+            os.rename(name, f"deep-{secrets.token_hex(8)}", src_dir_fd=parent, dst_dir_fd=removal.root)
             return
-        empty_folder(descriptor, root, depth + 1)
+        empty_folder(descriptor, removal, depth + 1)
     finally:
         os.close(descriptor)
     os.rmdir(name, dir_fd=parent)

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 import aiohttp
 
-from proctor.config.endpoints import is_address, is_on_this_machine
+from proctor.config.api_addresses import is_address, is_on_this_machine
 from proctor.errors import ConfigError
 from proctor.events import Event, RunEnded, RunStarted
 from proctor.support.logs import log
@@ -38,12 +38,14 @@ def heartbeat_at(url: str) -> Heartbeat:
 class Heartbeat:
     """Beats while runs are going and none of them has failed."""
 
+    wants_traces = False
+
     def __init__(self, url: str, every_seconds: float = EVERY_SECONDS) -> None:
         self.url = url
         self.every_seconds = every_seconds
         self.sent = 0
         self.missed = 0
-        """Beats that nobody took: no connection, no answer in time, or one that says no."""
+        """Heartbeats that failed: no connection, no answer in time, or an error status."""
         self.holders = 0
         """Those who will close it; it is closed with the last of them."""
         self._running: set[str] = set()

@@ -131,7 +131,7 @@ class OtelListener:
                 "OpenTelemetry took more than %g s to send the last spans; some are lost.", FLUSH_SECONDS
             )
             return
-        self._exporter.tell()
+        self._exporter.report_failures()
 
     def _rollout(self, rollout: Rollout) -> None:
         context = set_span_in_context(self._run) if self._run is not None else None
@@ -182,8 +182,8 @@ class OtelListener:
     def _mark(self, span: Span, failure: Failure | None) -> None:
         kind = failure.kind if failure is not None else "unknown"
         span.set_attribute("error.type", kind)
-        told = failure.message if failure is not None and self.with_content else kind
-        span.set_status(Status(StatusCode.ERROR, told))
+        description = failure.message if failure is not None and self.with_content else kind
+        span.set_status(Status(StatusCode.ERROR, description))
 
 
 class QuietSpanExporter(SpanExporter):
@@ -206,7 +206,7 @@ class QuietSpanExporter(SpanExporter):
             self.lost += len(spans)
         return result
 
-    def tell(self) -> None:
+    def report_failures(self) -> None:
         if self.lost:
             log.warning("%d spans did not reach the OpenTelemetry collector.", self.lost)
 
@@ -303,8 +303,8 @@ def content_attributes(call: ModelCall) -> Attributes:
     """What was said, as JSON text in the shape of the conventions."""
     attributes = {"gen_ai.input.messages": encode_json(map(to_convention, call.messages))}
     if call.reply is not None:
-        said = {**to_convention(call.reply.message), "finish_reason": call.reply.finish_reason}
-        attributes["gen_ai.output.messages"] = encode_json([said])
+        message = {**to_convention(call.reply.message), "finish_reason": call.reply.finish_reason}
+        attributes["gen_ai.output.messages"] = encode_json([message])
     return attributes
 
 

@@ -9,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from proctor import plugins
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig, Presentation
 from proctor.config.user_settings import read_user_settings
-from proctor.contracts import Closable, Listener
+from proctor.contracts import Listener
 from proctor.errors import ConfigError, ProctorError
 from proctor.listeners.debug_log import log_event
+from proctor.optional_contracts import Closable
 from proctor.support.logs import log
+
+if TYPE_CHECKING:
+    from proctor.listeners.upload import Upload
 
 CLOSING_SECONDS = 15.0
 """What all listeners together may take to finish; the results are safe by then."""
@@ -26,13 +30,13 @@ CLOSING_SECONDS = 15.0
 
 class ListenerFactory(Protocol):
     """Makes the listener of one run. It may have `async def close()`, awaited when the run is over, and a
-    `farewell`, told after that."""
+    `final_message`, printed after that."""
 
     def __call__(self, config: EvalConfig, endpoint: Endpoint) -> Listener: ...
 
 
 def listeners_for(config: EvalConfig, endpoint: Endpoint, shown: Presentation) -> list[Listener]:
-    """Everybody who was asked to watch this run; raises before anything is started if one cannot."""
+    """The listeners that this run asks for; raises before anything is started if one cannot be created."""
     listeners = [create_listener(name, config, endpoint) for name in dict.fromkeys(shown.listener)]
     if shown.verbose:
         listeners.append(log_event)
@@ -45,7 +49,7 @@ def listeners_for(config: EvalConfig, endpoint: Endpoint, shown: Presentation) -
     return listeners
 
 
-def choose_upload(*, asked: bool) -> Listener | None:
+def choose_upload(*, asked: bool) -> Upload | None:
     """The upload of a run: if it was asked for, or if your settings want every run uploaded."""
     if not asked and not read_user_settings(os.environ).upload:
         return None

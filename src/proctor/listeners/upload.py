@@ -1,7 +1,7 @@
-"""Send a run that is played here to a Proctor server: while it goes on, or afterwards.
+"""Send a run that is played here to a Proctor server: while it is played, or afterwards.
 
 Both read the run's folder, where a row stands before anybody hears of it: so nothing is queued in memory, the
-run waits for nobody, and what did not get through is still there to be sent by `proctor eval push`. Sending
+run never waits for it, and what did not get through is still there to be sent by `proctor eval push`. Sending
 again adds nothing: the run is known by its id, a batch by its number, a row by its task.
 """
 
@@ -19,7 +19,8 @@ from typing import Any
 
 import msgspec
 
-from proctor.api.runs import NewUpload, Report, RunInfo, UploadEnd, run_page
+from proctor.api.runner import Report
+from proctor.api.runs import NewUpload, RunInfo, UploadEnd, run_page
 from proctor.client import runs
 from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.contexts import Context, current_context, need_context
@@ -138,13 +139,13 @@ async def push_folder(
 
 
 class Upload:
-    """Listens to a run, and sends its rows while it goes on."""
+    """Listens to a run, and sends its rows as they are written."""
 
     def __init__(self, context: Context, *, every_seconds: float = EVERY_SECONDS) -> None:
         self.context = context
         self.every_seconds = every_seconds
         self.run: RunInfo | None = None
-        self.farewell = ""
+        self.final_message = ""
         """How it went, to be told when it is closed."""
         self._folder: Path | None = None
         self._news = asyncio.Event()
@@ -162,13 +163,13 @@ class Upload:
             self._news.set()
 
     async def close(self) -> None:
-        """Send the rest, within a time; what is not there by then is told."""
+        """Send the rest, within a time limit; report what was not sent by then."""
         if self._task is None:
             return
         done = False
         with suppress(TimeoutError):
             done = await asyncio.wait_for(self._task, CLOSING_SECONDS)
-        self.farewell = (
+        self.final_message = (
             f"Uploaded as {self.run.id}: {run_page(self.context.url, self.run.id)}"
             if done and self.run is not None
             else f"Not everything reached {self.context.url}; send it with: "
@@ -179,7 +180,7 @@ class Upload:
         """Whether all of it got there."""
         async with ServerConnection(self.context, tries=2) as server:
             sender = RowUploader(server, folder)
-            told = False
+            has_warned = False
             while True:
                 is_last = self._ended is not None
                 self._news.clear()
@@ -191,8 +192,8 @@ class Upload:
                         await sender.end(ended_status(self._ended.run.status), self._ended.run.note)
                         return True
                 except ProctorError as error:
-                    if not told:
-                        told = True
+                    if not has_warned:
+                        has_warned = True
                         log.warning("The upload to %s waits: %s", self.context.url, error)
                     if not (isinstance(error, ServerError) and error.is_transient):
                         return False

@@ -1,6 +1,6 @@
 """Why nothing happens: a provider that asks for time, or a model that has not answered for a while.
 
-An event only moves a few numbers; the sentence is made when somebody asks for it. Knows nothing of displays.
+An event only moves a few numbers; the sentence is built on request. Knows nothing of displays.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class WaitStatus:
             self._heard_at = self._clock()
 
     def describe(self, requests: int | None) -> str | None:
-        """What the run waits for, with so many requests in flight (None if unknown); None if it goes on."""
+        """What the run waits for, given the requests in flight (None: unknown); None if it makes progress."""
         now = self._clock()
         if now < self._until:
             return self._describe_delay(self._until - now)

@@ -12,6 +12,7 @@ import importlib.util
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -264,10 +265,12 @@ def sever_connections(address: str) -> None:
 
 
 def shut_down_connection(descriptor: int, served: tuple[str | None, int | None]) -> None:
-    # Most descriptors are not sockets, and any may close meanwhile.
-    with suppress(OSError), socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM) as connection:
-        if connection.getsockname() == served:
-            connection.shutdown(socket.SHUT_RDWR)
+    with suppress(OSError):  # any may close meanwhile
+        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            return  # fromfd would leak its duplicate
+        with socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM) as connection:
+            if connection.getsockname() == served:
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 @atexit.register

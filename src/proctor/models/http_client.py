@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
-import io
 import math
 import os
 import socket
@@ -20,7 +19,8 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from proctor.config.endpoints import Endpoint, is_on_this_machine
+from proctor.config.api_addresses import is_on_this_machine
+from proctor.config.endpoints import Endpoint
 from proctor.errors import (
     AuthError,
     ContextTooLongError,
@@ -31,6 +31,7 @@ from proctor.errors import (
     RequestRefusedError,
     UnreachableError,
 )
+from proctor.models.http_pool import HttpPool, HttpResponse
 from proctor.support.deadlines import Deadlines
 from proctor.support.json_values import ValueCounter
 from proctor.wires.codec import UNREADABLE
@@ -41,7 +42,6 @@ CHECK_SECONDS = 5.0
 KEPT_BODY = 400
 LARGEST_ERROR = 2**20
 """Longer error bodies are not decoded as JSON."""
-WRITTEN_AT_ONCE = 2**20
 
 TOO_LONG_SIGNS = (
     "context_length",
@@ -88,25 +88,22 @@ class HttpClient:
         self._failure = failure or error_for_status
         own = {name.lower(): value for name, value in endpoint.headers.items()}
         self.headers = {"content-type": "application/json", **(headers or {}), **own}
-        self._session: aiohttp.ClientSession | None = None
+        self._pool: HttpPool | None = None
         self._deadlines = Deadlines()
-        self._read_timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_SECONDS, sock_read=endpoint.request_seconds
-        )
         self._urls: dict[str, URL] = {}
 
     async def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
         """The body of a successful response; raises ModelError otherwise."""
-        session, url = self._open(), self._url(path)
+        pool, url = self._open(), self._url(path)
         is_resent = False
         while True:
             try:
                 with self._deadlines.within(self.endpoint.request_seconds):
-                    sent = session.post(
-                        url, data=payload_of(body), headers=headers or None, allow_redirects=False
-                    )
-                    async with sent as response:
+                    response = await pool.send("POST", url, body, headers)
+                    try:
                         content = await self.whole(response)
+                    finally:
+                        response.release()
                 if 300 <= response.status < 400:
                     raise self._redirect_error(response)
                 if response.status >= 400:
@@ -121,24 +118,16 @@ class HttpClient:
         """A response of any status, to forward as it arrives; raises ModelError if there is none."""
         return ResponseContext(self, path, body, headers)
 
-    async def begin(
-        self, path: str, body: bytes, headers: Mapping[str, str] | None
-    ) -> aiohttp.ClientResponse:
+    async def begin(self, path: str, body: bytes, headers: Mapping[str, str] | None) -> HttpResponse:
         """A response whose body has not been read; the caller releases it.
 
         The time limit applies to each read, not to the whole: a stream may take as long as it keeps sending.
         """
-        session, url = self._open(), self._url(path)
+        pool, url = self._open(), self._url(path)
         is_resent = False
         while True:
             try:
-                return await session.post(
-                    url,
-                    data=payload_of(body),
-                    headers=headers or None,
-                    allow_redirects=False,
-                    timeout=self._read_timeout,
-                )
+                return await pool.send("POST", url, body, headers, self.endpoint.request_seconds)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 if is_resent or not may_be_stale(error):
                     raise self.translate_error(error) from error
@@ -168,7 +157,7 @@ class HttpClient:
                 feed(event)
         return None
 
-    async def whole(self, response: aiohttp.ClientResponse) -> bytes:
+    async def whole(self, response: HttpResponse) -> bytes:
         """The whole body of a response; raises ModelError if it is too large."""
         if self.most_bytes is None:
             return await response.read()
@@ -193,15 +182,16 @@ class HttpClient:
 
     async def check(self, path: str) -> None:
         """Check for free that the host answers and accepts the key."""
-        timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
         try:
-            sent = self._open().get(self._url(path), timeout=timeout, allow_redirects=False)
-            async with sent as response:
-                if response.status in (400, 401):
-                    content = await response.read()
-                    failure = self._refused(response, content)
-                    if isinstance(failure, AuthError):
-                        raise failure
+            async with asyncio.timeout(CHECK_SECONDS):
+                response = await self._open().send("GET", self._url(path))
+                try:
+                    if response.status in (400, 401):
+                        failure = self._refused(response, await self.whole(response))
+                        if isinstance(failure, AuthError):
+                            raise failure
+                finally:
+                    response.release()
         except TimeoutError:
             return  # a slow server may still work: the first real request decides
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
@@ -210,24 +200,20 @@ class HttpClient:
             return
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._pool is not None:
+            await self._pool.close()
+            self._pool = None
 
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
+    def _open(self) -> HttpPool:
+        if self._pool is None:
             self._deadlines = Deadlines()
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=0, ttl_dns_cache=300, socket_factory=self.socket_factory
-                ),
-                # Deadlines limits the whole request: aiohttp's timer for each costs a tenth of a request.
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
-                headers={**self._key_headers(), **self.headers},
-                cookie_jar=aiohttp.DummyCookieJar(),
+            self._pool = HttpPool(
+                {**self._key_headers(), **self.headers},
+                CONNECT_SECONDS,
+                self.socket_factory,
                 trust_env=self.socket_factory is None and not is_on_this_machine(self.endpoint.url),
             )
-        return self._session
+        return self._pool
 
     def _key_headers(self) -> Mapping[str, str]:
         key = self.endpoint.key(self.environ)
@@ -244,13 +230,13 @@ class HttpClient:
                 raise aiohttp.InvalidURL(self.endpoint.url) from error
         return url
 
-    def _refused(self, response: aiohttp.ClientResponse, content: bytes) -> ModelError:
+    def _refused(self, response: HttpResponse, content: bytes) -> ModelError:
         """The error that a response means, without our key: a server may repeat it, and errors are saved."""
         if key := self.endpoint.key(self.environ):
             content = content.replace(key.encode(), b"(hidden)")
         return self._failure(response.status, content, response.headers, self.endpoint)
 
-    def _redirect_error(self, response: aiohttp.ClientResponse) -> ModelError:
+    def _redirect_error(self, response: HttpResponse) -> ModelError:
         """Redirects are not followed: the key and the conversation are meant for this address alone."""
         there = response.headers.get("Location", "nowhere")
         message = (
@@ -290,7 +276,7 @@ class ResponseContext:
         self._body = body
         self._headers = headers
 
-    async def __aenter__(self) -> aiohttp.ClientResponse:
+    async def __aenter__(self) -> HttpResponse:
         self._response = await self._client.begin(self._path, self._body, self._headers)
         return self._response
 
@@ -300,11 +286,6 @@ class ResponseContext:
         self._response.release()
         if isinstance(error, (aiohttp.ClientError, TimeoutError)):
             raise self._client.translate_error(error) from error
-
-
-def payload_of(body: bytes) -> bytes | io.BytesIO:
-    """A large body is written in pieces: in one go it would block the event loop."""
-    return body if len(body) <= WRITTEN_AT_ONCE else io.BytesIO(body)
 
 
 def may_be_stale(error: Exception) -> bool:

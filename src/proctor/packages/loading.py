@@ -22,8 +22,9 @@ from typing import Any
 import msgspec
 
 from proctor import plugins
-from proctor.contracts import EnvironmentProtocol, get_name, get_version
+from proctor.contracts import EnvironmentProtocol
 from proctor.errors import ConfigError, FileError, ProctorError, UnknownNameError, find_author_line
+from proctor.optional_contracts import get_name, get_version
 from proctor.packages import task_files
 from proctor.packages.dialects import Dialect, DialectLoader, find_dialect, refuse_isolation
 from proctor.packages.modules import describe_error as describe_error
@@ -34,6 +35,8 @@ from proctor.plugins import did_you_mean
 
 PUBLISHED_NAME = re.compile(r"[\w-]+/[\w.-]+(@[\w.+-]+)?")
 """How an environment on a server is called."""
+MEMBER = re.compile(r"(?P<file>.+\.py)@(?P<member>[A-Za-z_]\w*)")
+"""One of several environments in a file, as `tasks.py@arithmetic`."""
 DEFAULTS_TABLES = ("proctor", "verifiers")
 CARRIED_PYPROJECT = "extra_metadata/pyproject.toml"
 """Where a wheel keeps it; beside the module it would lie among all packages' files."""
@@ -51,10 +54,21 @@ class EnvironmentLocation(msgspec.Struct, frozen=True, kw_only=True):
     registered: bool = False
     isolated: bool = False
     """Foreign code runs in a virtual environment of its own, even if this one has what it needs."""
+    member: str = ""
+    """Which one of several in its file is meant; empty for the only one."""
+
+    @property
+    def address(self) -> str | None:
+        """What finds it again; None for an installed package."""
+        return None if self.path is None else f"{self.path}@{self.member}" if self.member else str(self.path)
 
 
 def find_environment(env_id: str, env_dir: str = "./environments") -> EnvironmentLocation:
     """Find an environment without importing it."""
+    if (match := MEMBER.fullmatch(env_id)) is not None:
+        found = find_environment(match["file"], env_dir)
+        member = match["member"]
+        return msgspec.structs.replace(found, env_id=f"{found.env_id}@{member}", member=member)
     if env_id.endswith((".py", *task_files.DATA)) or env_id.startswith((".", "/", "~")) or "\\" in env_id:
         path = Path(env_id).expanduser().resolve()
         if not path.exists():
@@ -95,6 +109,11 @@ def import_loader(found: EnvironmentLocation) -> Any:
     if dialect is not None:
         return DialectLoader(dialect, found)
     refuse_isolation(found)
+    if found.member:
+        raise ConfigError(
+            f"@{found.member} chooses a task of a file that imports inspect_ai, and this one does not; "
+            f"leave it out."
+        )
     source = find_task_source(found)
     return loader_of(import_environment(found)) if source is None else TaskLoader(read_batch(source, found))
 
@@ -241,12 +260,12 @@ def import_environment(found: EnvironmentLocation) -> ModuleType:
 
 def module_file(folder: Path, module: str) -> Path | None:
     """The file in an environment's folder that holds its module."""
-    places = [
-        place
+    candidates = [
+        path
         for root in (folder, folder / "src")
-        for place in (root / module / "__init__.py", root / f"{module}.py")
+        for path in (root / module / "__init__.py", root / f"{module}.py")
     ]
-    return next((place for place in (*places, folder / "__init__.py") if place.is_file()), None)
+    return next((path for path in (*candidates, folder / "__init__.py") if path.is_file()), None)
 
 
 def main_file(found: EnvironmentLocation) -> Path | None:

@@ -1,7 +1,7 @@
 """Require an environment of a hub in a project, so that no other index can substitute another.
 
 For pip that is the wheel's own address with its hash. For uv it is an index that is used for this package and
-for no other. Neither is an extra index: of those an installer takes the highest version, whoever offers it.
+for no other. Neither is an extra index: of those an installer takes the highest version, from any index.
 Knows nothing of servers.
 """
 

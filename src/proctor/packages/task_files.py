@@ -17,9 +17,10 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import PASS_THRESHOLD, EnvironmentProtocol, Session, get_pass_threshold, get_version
+from proctor.contracts import PASS_THRESHOLD, EnvironmentProtocol, Session
+from proctor.environment_members import Members
 from proctor.errors import ConfigError, EnvError, FileError, UnknownNameError, did_you_mean
-from proctor.members import Members
+from proctor.optional_contracts import get_pass_threshold, get_version
 from proctor.packages.modules import import_file
 from proctor.packages.source import read_source
 from proctor.rollout import RecordedPlay

@@ -5,23 +5,27 @@
 
 Every page is `index.html`, which finds out by its address what to show; `/assets/` holds files whose names
 contain a hash of their content, so that browsers keep them forever. Beside a file may stand the same file
-compressed (`.br`, `.gz`). Knows nothing of HTTP servers.
+compressed (`.br`, `.gz`). `preloads.json` says which scripts a page needs. Knows nothing of HTTP servers.
 """
 
 from __future__ import annotations
 
 import hashlib
 import mimetypes
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+
+import msgspec
 
 from proctor.pages.policy import PAGE_HEADERS, SAFE_HEADERS
 
 DIST = "dist"
 """Folder of the built files in this package."""
 INDEX = "index.html"
+PRELOADS = "preloads.json"
 ASSETS = "/assets/"
 STAMP = ".stamp"
 """File with the hash of the sources that the files were built from."""
@@ -37,9 +41,9 @@ NOT_BUILT = """<!doctype html>
 <meta name="viewport" content="width=device-width">
 <title>Proctor</title>
 <h1>The dashboard is not built</h1>
-<p>This is a Proctor server, and its API works. Its pages are missing from this installation: run
-<code>make web</code> in the source tree, or install a released package, which has them. The command line does
-everything that the pages do: <code>proctor --help</code>.</p>
+<p>Proctor is running and its API works, but this installation lacks the pages: run <code>make web</code> in
+the source tree, or install a released package, which has them. The command line does everything that the
+pages do: <code>proctor --help</code>.</p>
 </html>
 """
 
@@ -53,6 +57,13 @@ class PageAnswer:
     body: bytes = b""
 
 
+class Preload(msgspec.Struct, frozen=True):
+    """The scripts that pages with some addresses need."""
+
+    pattern: str
+    files: list[str]
+
+
 class BuiltPages:
     """The files of a built dashboard; without any, a page that says how to build them."""
 
@@ -61,6 +72,11 @@ class BuiltPages:
         self._built_at: int | None = None
         self._paths: dict[str, Path] = {}
         """Files by the path that requests them. They are looked up here, so that no path leads elsewhere."""
+        self._preloads: list[tuple[re.Pattern[str], str]] = []
+        """Patterns of addresses, each with the `Link` header of its pages."""
+
+    def are_built(self) -> bool:
+        return (self.folder / INDEX).is_file()
 
     def _list_files(self) -> dict[str, Path]:
         """All files; listed again after they were built again."""
@@ -71,6 +87,7 @@ class BuiltPages:
         if built_at != self._built_at:
             found = (path for path in self.folder.rglob("*") if is_public(path))
             self._paths = {f"/{path.relative_to(self.folder).as_posix()}": path for path in found}
+            self._preloads = read_preloads(self._paths.get(f"/{PRELOADS}"))
             self._built_at = built_at
         return self._paths if built_at is not None else {}
 
@@ -94,7 +111,24 @@ class BuiltPages:
         if not known:
             headers = {**PAGE_HEADERS, "content-type": "text/html; charset=utf-8"}
             return PageAnswer(200, headers, NOT_BUILT.encode())
-        return read_answer(known, f"/{INDEX}", PAGE_HEADERS, accept_encoding, known_tag)
+        links = next((links for pattern, links in self._preloads if pattern.search(path)), "")
+        headers = {**PAGE_HEADERS, "link": links} if links else PAGE_HEADERS
+        return read_answer(known, f"/{INDEX}", headers, accept_encoding, known_tag)
+
+
+def read_preloads(path: Path | None) -> list[tuple[re.Pattern[str], str]]:
+    if path is None:
+        return []
+    try:
+        listed = msgspec.json.decode(path.read_bytes(), type=list[Preload])
+    except (OSError, msgspec.MsgspecError):  # they are being built at this moment
+        return []
+    return [(re.compile(each.pattern), ", ".join(map(write_link, each.files))) for each in listed]
+
+
+def write_link(script: str) -> str:
+    """A script as a value of the `Link` header."""
+    return f"</{script}>; rel=modulepreload; crossorigin"
 
 
 def is_public(path: Path) -> bool:

@@ -14,7 +14,8 @@ import msgspec
 
 from proctor import plugins
 from proctor.client.contexts import current_context
-from proctor.config.endpoints import NO_REGISTRY, choose_endpoint
+from proctor.config.endpoint_choice import choose_endpoint
+from proctor.config.endpoints import NO_REGISTRY
 from proctor.config.experiment import RecipeFile, is_recipe, parse_recipe
 from proctor.config.registry import open_registry
 from proctor.config.toml_file import read_toml

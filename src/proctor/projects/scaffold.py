@@ -50,7 +50,7 @@ model_path = "openai/gpt-5-mini"
 dataset = "{name}"
 
 [evaluation]
-limit = 5                        # the first 5 rows; "all" for every row; omit for a random 10 %
+limit = 5                        # the first 5 rows; "all" for every row; omit for a random 10%
 # n = 1                          # attempts per row
 # batch_size = 1                 # rows in flight at once
 # pass_threshold = 1.0           # reward from which an attempt counts as passed

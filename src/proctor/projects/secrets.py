@@ -22,7 +22,7 @@ def resolve_secrets(
     if missing:
         are = "is" if len(missing) == 1 else "are"
         raise ConfigError(
-            f"{recipe.place('secrets', 'required')}: {', '.join(missing)} {are} not set; set the variable, "
+            f"{recipe.locate('secrets', 'required')}: {', '.join(missing)} {are} not set; set the variable, "
             f"or name a file of NAME=VALUE lines with --secrets-file."
         )
     return {name: known[name] for name in required}

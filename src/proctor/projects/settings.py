@@ -62,7 +62,7 @@ def find_dataset(
             return locate_dataset(bare, project.data)
         return find_on_server(bare, version or LATEST, project, environ)
     except ConfigError as error:
-        raise ConfigError(f"{recipe.place('experiment', 'dataset')}: {error}") from error
+        raise ConfigError(f"{recipe.locate('experiment', 'dataset')}: {error}") from error
 
 
 def pin_reference(reference: DatasetReference, environ: Mapping[str, str]) -> DatasetReference:

@@ -12,7 +12,7 @@ from proctor.api.comparisons import CompareQuery, ComparisonPage
 from proctor.api.refusals import InvalidError
 from proctor.reading.compared_runs import ComparedRuns, build_page, collect_scores, compare_scores
 from proctor.reading.exchange import ReadRequest
-from proctor.reading.port import RunLibrary
+from proctor.reading.library import RunLibrary
 from proctor.reading.rollout_index import RolloutIndex
 from proctor.reading.run_lists import shorten
 

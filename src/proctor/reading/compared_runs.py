@@ -110,7 +110,7 @@ def collect_task(index: RolloutIndex, slots: Sequence[int]) -> TaskScores:
 
 
 def compare_scores(runs: Sequence[RunScores], base: int, query: CompareQuery) -> ComparedRuns:
-    others = [run for place, run in enumerate(runs) if place != base]
+    others = [run for index, run in enumerate(runs) if index != base]
     options = ComparisonOptions(margin=query.margin, most_tasks=0)
     comparisons = compare_all([([runs[base]], [other]) for other in others], options)
     metrics = list(dict.fromkeys(measure.name for each in comparisons for measure in each.metrics))
@@ -137,12 +137,12 @@ def line_up_tasks(runs: Sequence[RunScores], base: int, metric: str | None) -> l
         build_row([found.get(id(task)) for found in partners], base, metric, threshold)
         for task in pooled[base]
     ]
-    for place, tasks in enumerate(pooled):
-        if place != base:
-            taken = {id(task) for task in partners[place].values()}
+    for index, tasks in enumerate(pooled):
+        if index != base:
+            taken = {id(task) for task in partners[index].values()}
             for task in tasks:
                 if id(task) not in taken:
-                    sides = [task if at == place else None for at in range(len(runs))]
+                    sides = [task if at == index else None for at in range(len(runs))]
                     rows.append(build_row(sides, base, metric, threshold))
     return rows
 
@@ -227,14 +227,14 @@ def describe_row(row: TaskRow, compared: ComparedRuns) -> TaskComparison:
         flipped=row.flipped,
         difference=row.difference,
         sides=[
-            describe_side(task, mean, compared, place, highest=rose != (place == compared.base))
-            for place, (task, mean) in enumerate(zip(row.tasks, row.means, strict=True))
+            describe_side(task, mean, compared, index, highest=rose != (index == compared.base))
+            for index, (task, mean) in enumerate(zip(row.tasks, row.means, strict=True))
         ],
     )
 
 
 def describe_side(
-    task: PooledTask | None, mean: float | None, compared: ComparedRuns, place: int, *, highest: bool
+    task: PooledTask | None, mean: float | None, compared: ComparedRuns, index: int, *, highest: bool
 ) -> TaskSide:
     if task is None:
         return TaskSide()
@@ -247,7 +247,7 @@ def describe_side(
         passed=mean is not None and compared.metric is None and mean >= compared.threshold,
         rollout=None
         if chosen is None
-        else RolloutAddress(run=compared.ids[place], key=task_key(task.id), number=chosen),
+        else RolloutAddress(run=compared.ids[index], key=task_key(task.id), number=chosen),
     )
 
 
@@ -263,10 +263,10 @@ def choose_rollout(scores: TaskScores, highest: bool) -> int | None:
 def build_scatter(compared: ComparedRuns) -> list[ScatterPoint]:
     """Each task as a point: its mean in the base, and in another run."""
     points: list[ScatterPoint] = []
-    for place, run in enumerate(compared.ids):
-        if place == compared.base:
+    for index, run in enumerate(compared.ids):
+        if index == compared.base:
             continue
-        both = [(row.means[compared.base], row.means[place]) for row in compared.rows]
+        both = [(row.means[compared.base], row.means[index]) for row in compared.rows]
         counted = count_points([(x, y) for x, y in both if x is not None and y is not None])
         points += [ScatterPoint(run=run, base_mean=x, mean=y, tasks=n) for (x, y), n in counted.items()]
     return points

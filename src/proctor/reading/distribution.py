@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from proctor.api.rollout_list import Distribution, DistributionBin, DistributionQuery
 from proctor.reading.rollout_index import RolloutIndex
-from proctor.reading.rollout_pages import metric_column, tokens_column
+from proctor.reading.rollout_pages import Column, metric_column, tokens_column
 
 MOST_SINGLE_VALUES = 10
 """With no more values than that, each gets a bin of its own."""
@@ -41,13 +41,13 @@ def find_column(index: RolloutIndex, query: DistributionQuery) -> Callable[[int]
         return metric_column(index, query.metric)
     if query.of == "tokens":
         return tokens_column(index)
-    columns: dict[str, Sequence[float]] = {
-        "reward": index.reward,
-        "seconds": index.seconds,
-        "turns": index.turns,
-        "cost": index.cost,
+    columns: dict[str, Column] = {
+        "reward": index.reward.__getitem__,
+        "seconds": index.seconds.__getitem__,
+        "turns": index.turns.__getitem__,
+        "cost": index.cost.__getitem__,
     }
-    return columns[query.of].__getitem__
+    return columns[query.of]
 
 
 def quantile(ordered: Sequence[float], share: float) -> float | None:
@@ -71,6 +71,6 @@ def build_bins(ordered: Sequence[float], most: int, is_share: bool) -> list[Dist
     for value in ordered:
         counts[min(most - 1, int((value - low) / width))] += 1
     return [
-        DistributionBin(low + width * place, low + width * (place + 1), count)
-        for place, count in enumerate(counts)
+        DistributionBin(low + width * index, low + width * (index + 1), count)
+        for index, count in enumerate(counts)
     ]

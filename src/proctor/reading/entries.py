@@ -15,17 +15,8 @@ from typing import Any
 import msgspec
 
 from proctor.config.prices import Price
-from proctor.report import (
-    LONGEST_SECONDS,
-    SAMPLE_LENGTH,
-    AttemptLine,
-    ErrorLine,
-    ReusedReplies,
-    RolloutLine,
-    TimingLine,
-    bounded,
-    unscored,
-)
+from proctor.report.limits import LONGEST_SECONDS, SAMPLE_LENGTH, bound_usage
+from proctor.report.lines import AttemptLine, ErrorLine, ReusedReplies, RolloutLine, TimingLine, drop_score
 from proctor.rollout import Outcome, is_settled
 from proctor.store.folder import UNREADABLE
 from proctor.store.replay import AGENT, content_of, role_of
@@ -179,9 +170,9 @@ def build_entry(
     line: RolloutLine, completion: bytes | msgspec.Raw, answers: int, cost_of: CostOf | None
 ) -> EntryRow:
     if line.illegal_score:
-        line = unscored(line, line.illegal_score)
+        line = drop_score(line, line.illegal_score)
     messages = split_messages(completion)
-    error, usage = line.error, bounded(line.token_usage)
+    error, usage = line.error, bound_usage(line.token_usage)
     record = EntryRecord(
         task=line.example_id,
         number=line.rollout,
@@ -209,19 +200,19 @@ def build_entry(
 
 def pack_entry(entry: EntryRow) -> bytes:
     """An entry to be stored beside its row."""
-    line, used = entry.line, bounded(entry.line.token_usage)
+    line, used = entry.line, bound_usage(entry.line.token_usage)
     part = ReportPart(
         tokens=(used.input_tokens, used.output_tokens, used.cached_tokens, used.reasoning_tokens),
         error=None if line.error is None else shorten_error(line.error),
         cleanup_error=None if line.cleanup_error is None else shorten_error(line.cleanup_error),
         other_usage={
-            safe_text(name, LONGEST_WORD): bounded(usage)
+            safe_text(name, LONGEST_WORD): bound_usage(usage)
             for name, usage in islice(line.other_usage.items(), MOST_MODELS)
         },
-        earlier_usage=bounded(sum((bounded(each.usage) for each in line.earlier_attempts), Usage())),
+        earlier_usage=bound_usage(sum((bound_usage(each.usage) for each in line.earlier_attempts), Usage())),
         reused_replies={
             safe_text(name, LONGEST_WORD): ReusedReplies(
-                min(reused.calls, MOST_COUNTED), bounded(reused.usage)
+                min(reused.calls, MOST_COUNTED), bound_usage(reused.usage)
             )
             for name, reused in islice(line.reused_replies.items(), MOST_MODELS)
         },
@@ -252,8 +243,10 @@ def cost_by_prices(model: str, price_of: Callable[[str], Price | None]) -> CostO
         own = price_of(model)
         if own is None:
             return None
-        used = sum((bounded(attempt.usage) for attempt in line.earlier_attempts), bounded(line.token_usage))
-        others = ((price_of(name), bounded(usage)) for name, usage in line.other_usage.items())
+        used = sum(
+            (bound_usage(attempt.usage) for attempt in line.earlier_attempts), bound_usage(line.token_usage)
+        )
+        others = ((price_of(name), bound_usage(usage)) for name, usage in line.other_usage.items())
         return own.of(used) + math.fsum(price.of(usage) for price, usage in others if price is not None)
 
     return cost_of

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from proctor.api.refusals import NotFoundError
-from proctor.reading.port import RunLibrary
+from proctor.reading.library import RunLibrary
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
@@ -57,3 +57,5 @@ class ReadingRoute(msgspec.Struct, frozen=True, kw_only=True):
     """A handler of another type returns a Download."""
     writes_files: bool = False
     """Whether an answer takes as much disk as its run until it was sent: few may be under way at once."""
+    computes_stream: bool = False
+    """Whether each chunk of the stream takes time to compute, rather than to wait for."""

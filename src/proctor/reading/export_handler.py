@@ -20,7 +20,7 @@ from proctor.api.rollout_list import ExportQuery
 from proctor.errors import ConfigError, StoreError
 from proctor.reading.exchange import Download, ReadRequest
 from proctor.reading.foreign_rows import adapt_row
-from proctor.reading.port import Batch, RunLibrary, RunReader
+from proctor.reading.library import Batch, RunLibrary, RunReader
 from proctor.reading.rollout_index import RolloutIndex
 from proctor.reading.rollout_pages import find_slots
 from proctor.store.export import decode_line, import_arrow, scan_table, write_file

@@ -13,10 +13,11 @@ from typing import Any, get_args
 import msgspec
 
 from proctor.reading.entries import NUMBERS, CostOf, EntryRow, build_entry
-from proctor.report import LONGEST_SECONDS, MOST_TOKENS, RolloutLine
+from proctor.report.limits import LONGEST_SECONDS, MOST_TOKENS
+from proctor.report.lines import RolloutLine
 from proctor.rollout import Outcome, is_score
 from proctor.store.folder import UNREADABLE
-from proctor.store.replay import RolloutReplay, StoredRow, build_replay
+from proctor.store.replay import KNOWN_FIELDS, RolloutReplay, StoredRow, build_replay
 from proctor.task import TaskId
 
 OUTCOMES: frozenset[str] = frozenset(get_args(Outcome))
@@ -27,9 +28,9 @@ Fields = dict[str, Any]
 NextNumber = Callable[[TaskId], int]
 
 
-def read_foreign_entry(raw: bytes, place: int, next_number: NextNumber, cost_of: CostOf | None) -> EntryRow:
+def read_foreign_entry(raw: bytes, index: int, next_number: NextNumber, cost_of: CostOf | None) -> EntryRow:
     """The entry of a row that Proctor did not write. Raises one of UNREADABLE if it is no JSON object."""
-    fields = adapt_row(msgspec.json.decode(raw, type=dict[str, Any]), place)
+    fields = adapt_row(msgspec.json.decode(raw, type=dict[str, Any]), index)
     if fields["rollout"] is None:
         fields["rollout"] = next_number(fields["example_id"])
     line = msgspec.convert(fields, RolloutLine, strict=False)
@@ -40,10 +41,11 @@ def decode_foreign_replay(raw: bytes, task: TaskId, number: int) -> RolloutRepla
     """The replay of such a row, which an index found to be of this task and number."""
     fields = adapt_row(msgspec.json.decode(raw, type=dict[str, Any]), 0)
     fields |= {"example_id": task, "rollout": number}
-    return build_replay(msgspec.convert(fields, StoredRow, strict=False), fields)
+    columns = {name: value for name, value in fields.items() if name not in KNOWN_FIELDS}
+    return build_replay(msgspec.convert(fields, StoredRow, strict=False), columns)
 
 
-def adapt_row(row: Fields, place: int) -> Fields:
+def adapt_row(row: Fields, index: int) -> Fields:
     """A row in the shape of ours; `rollout` is None if it does not say its number."""
     error = adapt_error(row.get("error"))
     reward = number_or_none(row.get("reward"))
@@ -51,7 +53,7 @@ def adapt_row(row: Fields, place: int) -> Fields:
     reward = None if error is not None else reward
     return {
         **row,
-        "example_id": find_task_id(row, place),
+        "example_id": find_task_id(row, index),
         "rollout": number if type(number) is int and number in NUMBERS else None,
         "task_hash": text_or_empty(row.get("task_hash")),
         "outcome": find_outcome(row, reward, error),
@@ -76,18 +78,18 @@ def adapt_row(row: Fields, place: int) -> Fields:
     }
 
 
-def find_task_id(row: Fields, place: int) -> TaskId:
+def find_task_id(row: Fields, index: int) -> TaskId:
     for name in TASK_FIELDS:
         value = row.get(name)
         if isinstance(value, (int, str)) and not isinstance(value, bool):
             return value
-    return place
+    return index
 
 
 def find_outcome(row: Fields, reward: float | None, error: Fields | None) -> str:
-    told = row.get("outcome")
-    if isinstance(told, str) and told in OUTCOMES:
-        return told
+    recorded = row.get("outcome")
+    if isinstance(recorded, str) and recorded in OUTCOMES:
+        return recorded
     if error is not None:
         return "model_error" if "ModelError" in error["error"] else "environment_error"
     if reward is None:

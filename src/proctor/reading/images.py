@@ -40,9 +40,9 @@ class ImageData(msgspec.Struct, frozen=True):
 
 def find_images(message: Any) -> Iterator[MessageImage]:
     """The images of one message, in its order."""
-    content = message.get("content") if isinstance(message, Mapping) else None
+    content = message.get("content") if isinstance(message, dict) else None
     for part in content if isinstance(content, list) else ():
-        image = read_image(part) if isinstance(part, Mapping) else None
+        image = read_image(part) if isinstance(part, dict) else None
         if image is not None:
             yield image
 
@@ -52,10 +52,10 @@ def read_image(part: Mapping[str, Any]) -> MessageImage | None:
     kind = part.get("type")
     if kind in ("image_url", "input_image"):
         held = part.get("image_url")
-        url = held.get("url") if isinstance(held, Mapping) else held
+        url = held.get("url") if isinstance(held, dict) else held
         return split_url(url) if isinstance(url, str) else None
     source = part.get("source") if kind == "image" else None
-    if not isinstance(source, Mapping):
+    if not isinstance(source, dict):
         return None
     data, url, media_type = source.get("data"), source.get("url"), source.get("media_type")
     if isinstance(data, str):

@@ -21,8 +21,8 @@ Matches = Callable[[int], bool]
 def list_levels(query: LogQuery) -> set[int]:
     """The levels that a query asks for, as places in LEVELS."""
     return {
-        place
-        for place, level in enumerate(LEVELS)
+        index
+        for index, level in enumerate(LEVELS)
         if not query.level or ASKED_AS.get(level, level) in query.level
     }
 

@@ -7,6 +7,8 @@ shape is checked. Knows nothing of stores or HTTP.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -17,7 +19,6 @@ from proctor.api.rollout_view import (
     CallBrief,
     EventBrief,
     FileBrief,
-    Neighbours,
     RolloutView,
     ToolBrief,
 )
@@ -25,8 +26,7 @@ from proctor.api.rows import RowAttempt, RowError, RowModelTime, RowSpan, RowTim
 from proctor.config.prices import Price
 from proctor.reading.entries import safe_line
 from proctor.reading.images import find_images
-from proctor.reading.rollout_index import RolloutIndex
-from proctor.report import AttemptLine
+from proctor.report.lines import AttemptLine
 from proctor.store.replay import (
     ReplayEvent,
     ReplayMessage,
@@ -47,13 +47,19 @@ LARGEST_COLUMN = 100_000
 
 
 def build_view(
-    run_id: str, entry: RolloutEntry, replay: RolloutReplay, price_of: PriceOf, size: int
+    run_id: str,
+    entry: RolloutEntry,
+    replay: RolloutReplay,
+    price_of: PriceOf,
+    size: int,
+    most_events: int | None = None,
 ) -> RolloutView:
     row = replay.row
     return RolloutView(
         run_id=run_id,
         entry=entry,
-        events=list(describe_events(replay, price_of)),
+        events=list(islice(describe_events(replay, price_of), most_events)),
+        total_events=len(replay.events),
         subscores=list(row.subscores),
         error=convert_error(row.error),
         cleanup_error=convert_error(row.cleanup_error),
@@ -85,6 +91,7 @@ def build_view(
 
 def describe_events(replay: RolloutReplay, price_of: PriceOf) -> Iterator[EventBrief]:
     numbers = {id(call): number for number, call in enumerate(replay.row.model_calls)}
+    price_of = cache(price_of)  # a long rollout asks for the same few models again and again
     prompt = len(replay.row.prompt)
     result_indexes = {id(message): index for index, message in enumerate(replay.conversation)}
     for index, event in enumerate(replay.events):
@@ -222,38 +229,3 @@ def limit_value(value: Any) -> Any:
     if len(text) <= LARGEST_COLUMN:
         return value
     return f"{text[:LARGEST_COLUMN].decode(errors='ignore')} … ({len(text):,} bytes)"
-
-
-# Neighbours
-
-
-def find_neighbours(index: RolloutIndex, slot: int) -> Neighbours:
-    """The rollouts before and after one, and the first rollouts of the tasks before and after its own."""
-    with index.lock:
-        slots = index.in_task_order
-        try:
-            at = slots.index(slot)
-        except ValueError:  # replaced since it was found
-            return Neighbours()
-        first = last = at
-        while first > 0 and index.task[slots[first - 1]] == index.task[slot]:
-            first -= 1
-        while last + 1 < len(slots) and index.task[slots[last + 1]] == index.task[slot]:
-            last += 1
-        before = first - 1
-        while before > 0 and index.task[slots[before - 1]] == index.task[slots[before]]:
-            before -= 1
-
-        def address(place: int) -> tuple[str, int] | None:
-            if not 0 <= place < len(slots):
-                return None
-            return f"{index.keys[index.task[slots[place]]]:016x}", index.number[slots[place]]
-
-        return Neighbours(
-            previous_rollout=address(at - 1),
-            next_rollout=address(at + 1),
-            previous_task=address(before),
-            next_task=address(last + 1),
-            place=at,
-            total=len(slots),
-        )

@@ -1,6 +1,6 @@
 """Rows decoded into replays, the last few of them kept: a long rollout is read in many windows.
 
-They are kept by a hash of their content that nobody can forge, so that nobody sees a rollout whose row they
+They are kept by an unforgeable hash of their content, so that no user sees a rollout whose row they
 could not read, or makes others see another. Knows nothing of stores.
 """
 

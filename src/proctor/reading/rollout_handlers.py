@@ -8,7 +8,13 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from proctor.api.refusals import InvalidError, NotFoundError
-from proctor.api.rollout_list import Distribution, FailureGroup, RolloutPage, TaskPage
+from proctor.api.rollout_list import (
+    Distribution,
+    FailureGroup,
+    RolloutPage,
+    RolloutViewQuery,
+    TaskPage,
+)
 from proctor.api.rollout_view import EventWindow, RolloutDiff, RolloutView, SearchHit, SearchQuery, SentCall
 from proctor.reading.diffs import build_diff
 from proctor.reading.distribution import compute_distribution
@@ -20,8 +26,9 @@ from proctor.reading.event_window import (
 )
 from proctor.reading.exchange import JSON, NDJSON, Download, ReadRequest
 from proctor.reading.failures import find_end_time, list_failures
-from proctor.reading.port import Batch, RunLibrary, RunReader
-from proctor.reading.replay_view import build_view, find_neighbours
+from proctor.reading.library import Batch, RunLibrary, RunReader
+from proctor.reading.neighbours import find_neighbours
+from proctor.reading.replay_view import build_view
 from proctor.reading.replays import ReplayCache, UnreadableRowError
 from proctor.reading.rollout_index import RolloutIndex
 from proctor.reading.rollout_pages import list_rollouts
@@ -36,6 +43,9 @@ IMAGE_HEADERS = {
     "content-disposition": "inline",
     "cache-control": "private, max-age=3600",
 }
+
+FIRST_LOOK_SECONDS, LONGEST_LOOK_SECONDS = 0.05, 0.4
+"""How long a search waits for rows that are still being read, before it looks at those that were."""
 
 replays = ReplayCache()
 _encode_line = msgspec.json.Encoder().encode
@@ -94,15 +104,15 @@ class OpenRollout(msgspec.Struct, frozen=True):
     def decode(self, raw: bytes) -> RolloutReplay:
         return decode_slot(self.index, self.slot, raw)
 
-    async def view(self) -> RolloutView:
+    async def view(self, query: RolloutViewQuery) -> RolloutView:
         raw = await self.raw()
-        return await asyncio.to_thread(self.build, raw)
+        return await asyncio.to_thread(self.build, raw, query)
 
-    def build(self, raw: bytes) -> RolloutView:
+    def build(self, raw: bytes, query: RolloutViewQuery) -> RolloutView:
         entry = self.index.entry(self.slot)
         replay = self.decode(raw)
-        view = build_view(self.reader.id, entry, replay, self.reader.price_of, len(raw))
-        return msgspec.structs.replace(view, neighbours=find_neighbours(self.index, self.slot))
+        view = build_view(self.reader.id, entry, replay, self.reader.price_of, len(raw), query.most_events)
+        return msgspec.structs.replace(view, neighbours=find_neighbours(self.index, self.slot, query))
 
 
 def decode_slot(index: RolloutIndex, slot: int, raw: bytes) -> RolloutReplay:
@@ -126,7 +136,7 @@ async def find_rollout(library: RunLibrary, request: ReadRequest) -> OpenRollout
 
 
 async def get_rollout(library: RunLibrary, request: ReadRequest) -> RolloutView:
-    return await (await find_rollout(library, request)).view()
+    return await (await find_rollout(library, request)).view(request.query)
 
 
 async def get_events(library: RunLibrary, request: ReadRequest) -> EventWindow:
@@ -165,7 +175,8 @@ async def get_diff(library: RunLibrary, request: ReadRequest) -> RolloutDiff:
 
     def build() -> RolloutDiff:
         a, b = one.decode(raws[0]), other.decode(raws[1])
-        return build_diff(a, b, one.build(raws[0]), other.build(raws[1]))
+        everything = RolloutViewQuery()
+        return build_diff(a, b, one.build(raws[0], everything), other.build(raws[1], everything))
 
     return await asyncio.to_thread(build)
 
@@ -184,32 +195,45 @@ def split_address(word: str, field: str) -> tuple[str, str, int]:
 
 async def search_run(library: RunLibrary, request: ReadRequest) -> Download:
     reader = await library.open(request.path["run_id"])
-    index = await reader.index(whole=True)
-    return Download(NDJSON, stream_hits(reader, index, request.query), {"x-accel-buffering": "no"})
+    await reader.index(patience_seconds=0)  # one that cannot be read is refused before the answer begins
+    return Download(NDJSON, stream_hits(reader, request.query), {"x-accel-buffering": "no"})
 
 
-async def stream_hits(reader: RunReader, index: RolloutIndex, query: SearchQuery) -> AsyncIterator[bytes]:
-    """One hit per line, as they are found. Whoever stops reading stops the search."""
+async def stream_hits(reader: RunReader, query: SearchQuery) -> AsyncIterator[bytes]:
+    """One hit per line, as they are found. Whoever stops reading stops the search.
+
+    While the rows of a large run are still being read for the first time, it searches those that were.
+    """
     needle, left = Needle(query.q), query.limit
     most = MOST_HITS_PER_ROLLOUT if query.number is None else query.limit
-    async for batch in reader.batches(index, list_searched(index, query)):
-        hits = (await asyncio.to_thread(search_batch, needle, index, batch, most))[:left]
-        if hits:
-            yield b"".join(_encode_line(hit) + b"\n" for hit in hits)
-        left -= len(hits)
-        if left <= 0:
+    start, look_seconds = 0, FIRST_LOOK_SECONDS
+    while True:
+        index = await reader.index(patience_seconds=look_seconds)
+        look_seconds = min(2 * look_seconds, LONGEST_LOOK_SECONDS)
+        is_whole = index.complete
+        slots, start = list_searched(index, query, start)
+        async for batch in reader.batches(index, slots):
+            hits = (await asyncio.to_thread(search_batch, needle, index, batch, most))[:left]
+            if hits:
+                yield b"".join(_encode_line(hit) + b"\n" for hit in hits)
+            left -= len(hits)
+            if left <= 0:
+                return
+        if is_whole:
             return
 
 
-def list_searched(index: RolloutIndex, query: SearchQuery) -> list[int]:
-    """The slots of the rollouts that a search is about."""
+def list_searched(index: RolloutIndex, query: SearchQuery, start: int) -> tuple[list[int], int]:
+    """The slots, from one on, of the rollouts to search, in task order; and where to continue."""
     with index.lock:
-        return [
+        found = [
             slot
             for slot in index.in_task_order
-            if (not query.key or f"{index.keys[index.task[slot]]:016x}" == query.key)
+            if slot >= start
+            and (not query.key or f"{index.keys[index.task[slot]]:016x}" == query.key)
             and (query.number is None or index.number[slot] == query.number)
         ]
+        return found, len(index.alive)
 
 
 def search_batch(needle: Needle, index: RolloutIndex, batch: Batch, most: int) -> list[SearchHit]:

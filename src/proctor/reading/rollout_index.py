@@ -13,12 +13,12 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from threading import RLock
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 from proctor.api.rollout_list import RolloutEntry
 from proctor.contracts import PASS_THRESHOLD
 from proctor.reading.entries import KEY_DIGITS, EntryRecord, task_key
-from proctor.report import MOST_NAMES
+from proctor.report.limits import MOST_NAMES
 from proctor.rollout import Outcome, is_settled
 from proctor.task import TaskId
 
@@ -97,6 +97,16 @@ class MetricColumns:
         return list(self._names)
 
 
+class HiddenCosts:
+    """The costs of rollouts, however many there are, for those who must not see them."""
+
+    def __getitem__(self, slot: int) -> float:
+        return math.nan
+
+
+Costs: TypeAlias = "array[float] | HiddenCosts"
+
+
 class RolloutIndex:
     """The entries of one run."""
 
@@ -118,7 +128,7 @@ class RolloutIndex:
         self.reward = array("d")
         self.seconds = array("d")
         self.started_at = array("d")
-        self.cost = array("d")
+        self.cost: Costs = array("d")
         self.input_tokens = array("q")
         self.output_tokens = array("q")
         self.turns = array("I")
@@ -185,7 +195,8 @@ class RolloutIndex:
         self.reward.append(math.nan if record.reward is None else record.reward)
         self.seconds.append(record.seconds)
         self.started_at.append(record.started_at)
-        self.cost.append(math.nan if record.cost_usd is None else record.cost_usd)
+        if isinstance(self.cost, array):
+            self.cost.append(math.nan if record.cost_usd is None else record.cost_usd)
         self.input_tokens.append(record.input_tokens)
         self.output_tokens.append(record.output_tokens)
         self.turns.append(record.turns)
@@ -202,13 +213,13 @@ class RolloutIndex:
     def without_costs(self) -> RolloutIndex:
         """The same rollouts for those who must not see what they cost."""
         with self.lock:
-            other: RolloutIndex = self.cached("without costs", self._copy_without_costs)
+            other: RolloutIndex = self.get_or_build("without costs", self._copy_without_costs)
             other.complete = self.complete
             return other
 
     def _copy_without_costs(self) -> RolloutIndex:
         other = copy(self)
-        other.cost = array("d", [math.nan]) * len(self.alive)
+        other.cost = HiddenCosts()
         other._cached = {}
         return other
 
@@ -275,7 +286,7 @@ class RolloutIndex:
 
     # Orders, kept until the next row arrives
 
-    def cached(self, name: Any, build: Any) -> Any:
+    def get_or_build(self, name: Any, build: Any) -> Any:
         """A value that holds until the next row arrives."""
         with self.lock:
             if name not in self._cached:
@@ -285,12 +296,12 @@ class RolloutIndex:
     @property
     def task_ranks(self) -> list[int]:
         """For each task its place in task order: numbered ones first, by number, then named ones by name."""
-        return self.cached("task ranks", self._rank_tasks)  # type: ignore[no-any-return]
+        return self.get_or_build("task ranks", self._rank_tasks)  # type: ignore[no-any-return]
 
     @property
     def in_task_order(self) -> list[int]:
         """The slots that count by task, then by number."""
-        return self.cached("task order", self._sort_by_task)  # type: ignore[no-any-return]
+        return self.get_or_build("task order", self._sort_by_task)  # type: ignore[no-any-return]
 
     def _rank_tasks(self) -> list[int]:
         tasks = self.tasks

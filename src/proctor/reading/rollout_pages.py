@@ -22,10 +22,10 @@ from proctor.reading.rollout_index import OUTCOMES, RolloutIndex
 KEPT_ORDERS = 8
 """Lists of slots that are kept until the next row arrives, for the next page of the same list."""
 KEPT_METRICS = 8
-"""Columns of metrics that are kept as long; which ones is up to whoever asks."""
+"""Columns of metrics that are kept as long; readers choose which."""
 Column = Callable[[int], float]
 Kept = TypeVar("Kept")
-Place = tuple[int, int]
+Position = tuple[int, int]
 """In task order: the rank of the task, the number of the rollout."""
 
 
@@ -62,7 +62,7 @@ def find_slots(index: RolloutIndex, query: RolloutFilter) -> SortedSlots:
 
 def keep_some(index: RolloutIndex, group: str, most: int, name: str, build: Callable[[], Kept]) -> Kept:
     """A value that holds until the next row arrives, one of so many: readers choose the names."""
-    kept: dict[str, Kept] = index.cached(group, dict)
+    kept: dict[str, Kept] = index.get_or_build(group, dict)
     if name not in kept:
         if len(kept) >= most:
             kept.pop(next(iter(kept)))
@@ -184,9 +184,9 @@ def sort_column(index: RolloutIndex, query: RolloutFilter) -> Column | None:
 def error_column(index: RolloutIndex) -> Column:
     """The place of each error's kind in the alphabet; NaN where there is none."""
     words = index.error_kind
-    order = {text: place for place, text in enumerate(sorted(text for text in words.texts if text))}
-    places = [float(order[text]) if text else math.nan for text in words.texts]
-    return lambda slot: places[words.column[slot]]
+    order = {text: rank for rank, text in enumerate(sorted(text for text in words.texts if text))}
+    ranks = [float(order[text]) if text else math.nan for text in words.texts]
+    return lambda slot: ranks[words.column[slot]]
 
 
 def sort_slots(index: RolloutIndex, slots: list[int], query: RolloutFilter) -> SortedSlots:
@@ -212,10 +212,10 @@ def cursor_of(index: RolloutIndex, query: RolloutFilter, slot: int) -> str:
 
 def position_after(index: RolloutIndex, found: SortedSlots, query: RolloutQuery, cursor: str) -> int:
     """How many of the slots come before the next page."""
-    place = decode_cursor(cursor, str, str, int, float | None, int)
-    if place is None or place[0] != query.sort:
+    decoded = decode_cursor(cursor, str, str, int, float | None, int)
+    if decoded is None or decoded[0] != query.sort:
         raise InvalidError("This cursor does not come from a list in this order.", field="cursor")
-    _, key, number, value, arrived = place
+    _, key, number, value, arrived = decoded
     slot = index.find_slot(key, number)
     column = sort_column(index, query)
     if slot is not None and (column is None or is_same(column(slot), value)):
@@ -226,8 +226,8 @@ def position_after(index: RolloutIndex, found: SortedSlots, query: RolloutQuery,
     return position_of_value(index, found, query, (slot, arrived, value))
 
 
-def is_same(value: float, told: float | None) -> bool:
-    return math.isnan(value) if told is None else value == told
+def is_same(value: float, other: float | None) -> bool:
+    return math.isnan(value) if other is None else value == other
 
 
 def position_of_value(
@@ -241,7 +241,7 @@ def position_of_value(
         return bisect.bisect_right(found.slots, sign * arrived, key=lambda each: sign * each)
     ranks = index.task_ranks
 
-    def place(each: int) -> Place:
+    def position_of(each: int) -> Position:
         return ranks[index.task[each]], index.number[each]
 
     if column is None:
@@ -249,20 +249,29 @@ def position_of_value(
             raise InvalidError(
                 "The rollout of this cursor is gone; ask for the first page again.", field="cursor"
             )
-        return bisect_places(found.slots, 0, len(found.slots), place, place(slot), query.descending)
+        return bisect_slots(
+            found.slots, 0, len(found.slots), position_of, position_of(slot), query.descending
+        )
     if value is None:
         low, high = found.valued, len(found.slots)
     else:
         slots = found.slots
         low = bisect.bisect_left(slots, sign * value, 0, found.valued, key=lambda each: sign * column(each))
         high = bisect.bisect_right(slots, sign * value, 0, found.valued, key=lambda each: sign * column(each))
-    return high if slot is None else bisect_places(found.slots, low, high, place, place(slot), False)
+    return (
+        high if slot is None else bisect_slots(found.slots, low, high, position_of, position_of(slot), False)
+    )
 
 
-def bisect_places(
-    slots: Sequence[int], low: int, high: int, place: Callable[[int], Place], there: Place, descending: bool
+def bisect_slots(
+    slots: Sequence[int],
+    low: int,
+    high: int,
+    position_of: Callable[[int], Position],
+    there: Position,
+    descending: bool,
 ) -> int:
     """How many slots up to the end of a stretch in task order are not after a place."""
     if descending:
-        return low + sum(place(each) >= there for each in slots[low:high])
-    return bisect.bisect_right(slots, there, low, high, key=place)
+        return low + sum(position_of(each) >= there for each in slots[low:high])
+    return bisect.bisect_right(slots, there, low, high, key=position_of)

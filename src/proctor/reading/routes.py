@@ -7,7 +7,9 @@ frameworks are its own matter. `/runs` and the other single-run routes may be on
 from __future__ import annotations
 
 from proctor.api.comparisons import CompareQuery, ComparisonPage
+from proctor.api.decisions import GateQuery, HistoryQuery, PlanQuery, RunHistory
 from proctor.api.feed import FeedEvent
+from proctor.api.labels import AgreementQuery, BlindRollout, LabellingQuery, LabellingQueue
 from proctor.api.log import LogPage, LogQuery
 from proctor.api.rollout_list import (
     Distribution,
@@ -16,6 +18,7 @@ from proctor.api.rollout_list import (
     FailureGroup,
     RolloutPage,
     RolloutQuery,
+    RolloutViewQuery,
     TaskPage,
     TaskQuery,
 )
@@ -32,9 +35,19 @@ from proctor.api.rollout_view import (
 from proctor.api.rows import RolloutRow
 from proctor.api.run_list import RunFacets, RunListQuery, RunPage, SuiteInfo
 from proctor.api.runs import RunInfo
-from proctor.reading import compare_handler, export_handler, rollout_handlers, run_handlers
+from proctor.comparison.agreement import JudgeReport
+from proctor.comparison.design import EvaluationDesign
+from proctor.comparison.gate import GateResult
+from proctor.reading import (
+    compare_handler,
+    decision_handlers,
+    export_handler,
+    label_handlers,
+    rollout_handlers,
+    run_handlers,
+)
 from proctor.reading.exchange import ANY_FILE, EVENT_STREAM, IMAGE, NDJSON, ReadingRoute
-from proctor.report import Summary
+from proctor.report.summary import Summary
 from proctor.trace import FileChange
 
 RUN = "/runs/{run_id}"
@@ -143,6 +156,7 @@ OF_ROLLOUTS = (
         answer=SearchHit,
         media_type=NDJSON,
         handler=rollout_handlers.search_run,
+        computes_stream=True,
     ),
     ReadingRoute(
         path=RUN + "/export",
@@ -157,7 +171,8 @@ OF_ROLLOUTS = (
     ReadingRoute(
         path=ROLLOUT,
         name="get_rollout",
-        summary="Read the skeleton of a rollout",
+        summary="Read the skeleton of a rollout, and its neighbours in a list",
+        query=RolloutViewQuery,
         answer=RolloutView,
         handler=rollout_handlers.get_rollout,
     ),
@@ -219,4 +234,54 @@ OF_SEVERAL_RUNS = (
     ),
 )
 
-READING_ROUTES: tuple[ReadingRoute, ...] = (*OF_RUNS, *OF_ROLLOUTS, *OF_SEVERAL_RUNS)
+OF_DECISIONS = (
+    ReadingRoute(
+        path=RUN + "/gate",
+        name="check_gate",
+        summary="Check a run against the rules of a policy",
+        query=GateQuery,
+        answer=GateResult,
+        handler=decision_handlers.get_gate,
+    ),
+    ReadingRoute(
+        path=RUN + "/plan",
+        name="plan_evaluation",
+        summary="Say how many tasks and rollouts you need, from what a run has shown",
+        query=PlanQuery,
+        answer=EvaluationDesign,
+        handler=decision_handlers.get_plan,
+    ),
+    ReadingRoute(
+        path=RUN + "/history",
+        name="get_run_history",
+        summary="List the runs of a run's recipe, the newest first",
+        query=HistoryQuery,
+        answer=RunHistory,
+        handler=decision_handlers.get_history,
+    ),
+    ReadingRoute(
+        path=RUN + "/labelling",
+        name="list_unlabelled_rollouts",
+        summary="List what is left to label, in a random order",
+        query=LabellingQuery,
+        answer=LabellingQueue,
+        handler=label_handlers.get_labelling,
+    ),
+    ReadingRoute(
+        path=ROLLOUT + "/blind",
+        name="read_blind_rollout",
+        summary="Read a rollout without its score, its model and its id",
+        answer=BlindRollout,
+        handler=label_handlers.get_blind_rollout,
+    ),
+    ReadingRoute(
+        path=RUN + "/agreement",
+        name="get_agreement",
+        summary="How far a run's judge agrees with people, and the score corrected by their labels",
+        query=AgreementQuery,
+        answer=JudgeReport,
+        handler=label_handlers.get_agreement,
+    ),
+)
+
+READING_ROUTES: tuple[ReadingRoute, ...] = (*OF_RUNS, *OF_ROLLOUTS, *OF_SEVERAL_RUNS, *OF_DECISIONS)

@@ -10,8 +10,8 @@ from proctor.api.log import LogPage
 from proctor.api.run_list import RunFacets, RunPage, SuiteInfo
 from proctor.api.runs import RunInfo
 from proctor.reading.exchange import EVENT_STREAM, Download, ReadRequest
-from proctor.reading.port import RunLibrary
-from proctor.report import Summary
+from proctor.reading.library import RunLibrary
+from proctor.report.summary import Summary
 
 KEEP_ALIVE = b": still here\n\n"
 FEED_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}

@@ -61,6 +61,8 @@ class ListedRun(Protocol):
     @property
     def tags(self) -> list[str]: ...
     @property
+    def rescored_from(self) -> str | None: ...
+    @property
     def created_at(self) -> float: ...
     @property
     def started_at(self) -> float | None: ...
@@ -83,9 +85,10 @@ FILTERS: dict[str, ValuesOf] = {
     "team": lambda run: [run.team or ""],
     "dataset": lambda run: [] if run.origin is None else [run.origin.dataset.name],
     "tag": lambda run: run.tags,
+    "rescored_from": lambda run: [run.rescored_from or ""],
 }
 FACETS: dict[str, ValuesOf] = {
-    **{name: FILTERS[name] for name in ("status", "kind", "version", "model", "agent", "owner", "tag")},
+    **{name: values_of for name, values_of in FILTERS.items() if name in RunFacets.__struct_fields__},
     "environment": lambda run: [run.environment],
 }
 SINGLE: dict[str, Callable[[ListedRun], str | None]] = {
@@ -140,10 +143,10 @@ def shorten(run: RunInfo) -> RunInfo:
 
 def position_after(ordered: Sequence[ListedRun], query: RunListQuery) -> int:
     """After the run that the last page ended with, wherever it is by now; or where it was, if it is gone."""
-    place = decode_cursor(query.cursor, str, int)
-    if place is None:
+    after = decode_cursor(query.cursor, str, int)
+    if after is None:
         return 0
-    last, position = place
+    last, position = after
     return next((at + 1 for at, run in enumerate(ordered) if run.id == last), max(0, position - 1))
 
 
@@ -155,8 +158,8 @@ def filter_runs(runs: Iterable[R], query: RunListQuery, but: str = "") -> list[R
         if wanted and name != but:
             found = [run for run in found if not wanted.isdisjoint(values_of(run))]
     for name, value_of in SINGLE.items():
-        if (told := getattr(query, name)) is not None:
-            found = [run for run in found if value_of(run) == told]
+        if (value := getattr(query, name)) is not None:
+            found = [run for run in found if value_of(run) == value]
     if query.name is not None:
         found = [run for run in found if query.name in run.name]
     if query.q and (text := query.q.strip().lower()):
@@ -210,24 +213,24 @@ def list_suites(runs: Iterable[RunInfo], labels: Callable[[RunInfo], dict[str, s
 def build_suite(suite_id: str, runs: list[RunInfo], labels: Callable[[RunInfo], dict[str, str]]) -> SuiteInfo:
     """A sweep with an axis for everything its runs differ in."""
     runs = sorted(runs, key=lambda run: (run.created_at, run.id))
-    places = [describe_place(run, labels(run)) for run in runs]
-    axes = find_axes(places)
+    coordinates = [describe_coordinates(run, labels(run)) for run in runs]
+    axes = find_axes(coordinates)
     cells = [
-        SuiteCell(run=shorten(run), at={name: place.get(name, "") for name in axes})
-        for run, place in zip(runs, places, strict=True)
+        SuiteCell(run=shorten(run), at={name: each.get(name, "") for name in axes})
+        for run, each in zip(runs, coordinates, strict=True)
     ]
     return SuiteInfo(id=suite_id, created_at=runs[0].created_at, axes=axes, cells=cells)
 
 
-def find_axes(places: Sequence[dict[str, str]]) -> dict[str, list[str]]:
+def find_axes(coordinates: Sequence[dict[str, str]]) -> dict[str, list[str]]:
     """What the places differ in. Of names that always change together, as a model and its alias do, only the
     first is an axis. Runs of a sweep start at once, so their order says nothing: values are sorted."""
     axes: dict[str, list[str]] = {}
     known: set[tuple[int, ...]] = set()
-    for name in dict.fromkeys(name for place in places for name in place):
-        values = sorted({place.get(name, "") for place in places}, key=order_of)
-        firsts = list(dict.fromkeys(place.get(name, "") for place in places))
-        pattern = tuple(firsts.index(place.get(name, "")) for place in places)
+    for name in dict.fromkeys(name for each in coordinates for name in each):
+        values = sorted({each.get(name, "") for each in coordinates}, key=order_of)
+        firsts = list(dict.fromkeys(each.get(name, "") for each in coordinates))
+        pattern = tuple(firsts.index(each.get(name, "")) for each in coordinates)
         if len(values) > 1 and pattern not in known:
             known.add(pattern)
             axes[name] = values
@@ -242,7 +245,7 @@ def order_of(value: str) -> tuple[float, str]:
         return math.inf, value
 
 
-def describe_place(run: RunInfo, label: dict[str, str]) -> dict[str, str]:
+def describe_coordinates(run: RunInfo, label: dict[str, str]) -> dict[str, str]:
     """A run's value on each axis that there might be."""
     fields = {name: str(getattr(run, name) or "") for name in MATRIX_FIELDS}
     return {**fields, **label}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proctor.api.runs import Progress, RunScore
-from proctor.report import Summary
+from proctor.report.summary import Summary
 
 
 def score_of_summary(summary: Summary) -> RunScore:

@@ -66,10 +66,10 @@ def find_hits(
     """At most one hit for each event; or else one for what is elsewhere in the row."""
     row = replay.row
     count = 0
-    for place, event in enumerate(replay.events):
+    for index, event in enumerate(replay.events):
         found = next(filter(None, map(needle.find_in, event_texts(event))), None)
         if found is not None:
-            yield build_hit(row.example_id, (key, number), place, found)
+            yield build_hit(row.example_id, (key, number), index, found)
             count += 1
             if count >= most:
                 return

@@ -42,7 +42,7 @@ class TaskFigures(msgspec.Struct, frozen=True):
 
 def list_tasks(index: RolloutIndex, query: TaskQuery) -> TaskPage:
     with index.lock:
-        figures: TaskFigures = index.cached("task figures", lambda: compute_figures(index))
+        figures: TaskFigures = index.get_or_build("task figures", lambda: compute_figures(index))
         tasks = sort_tasks(filter_tasks(index, figures, query), figures, query)
         shown = tasks[query.offset : query.offset + query.limit]
         return TaskPage(

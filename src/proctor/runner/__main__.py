@@ -8,7 +8,6 @@ with its last run: the next server has a host of its own.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -20,14 +19,20 @@ from proctor.runner.host import RunHost
 from proctor.runner.host_settings import HostStartup, decode_host_startup
 from proctor.runner.supervisor import BEAT_SECONDS
 from proctor.support.loop import raise_file_limit, run_in_loop
+from proctor.support.metrics_listener import MetricsListener
+from proctor.support.structured_logs import set_up_logging
 
 LOOK_SECONDS = 0.5
 TEMPORARY = "proctor-host-"
 
 
 async def main(startup: HostStartup) -> None:
-    host = RunHost(startup.context, startup.settings, startup.host_key)
+    host = RunHost(startup.context, startup.settings, startup.host_key, startup.cluster)
     loop = asyncio.get_running_loop()
+    address = startup.settings.metrics
+    metrics = None if address is None else MetricsListener(address, host.metrics)
+    if metrics is not None:
+        await metrics.start()
     beating = asyncio.create_task(print_heartbeats())
     working = asyncio.create_task(host.work())
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -43,6 +48,8 @@ async def main(startup: HostStartup) -> None:
         for task in watching:
             task.cancel()
         await host.close()
+        if metrics is not None:
+            await metrics.close()
 
 
 async def drain_when_orphaned(host: RunHost, parent: int) -> None:
@@ -66,7 +73,7 @@ def print_line(line: str) -> None:
 def run_host(startup: HostStartup) -> int:
     """Play runs until told to stop; with a parent process, claim nothing more once that is dead."""
     raise_file_limit()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s host: %(message)s")
+    set_up_logging(startup.settings.log_format, "%(asctime)s host: %(message)s")
     os.set_blocking(sys.stdout.fileno(), False)
     try:
         with temporary_files_in_one_folder(TEMPORARY):

@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from proctor.api.runs import Cause, CauseCode, Lease, LogText, LostRun, Report, RunAssignment
+from proctor.api.runner import HostAttemptId, Lease, LogText, LostRun, Report, RunAssignment
+from proctor.api.runs import Cause, CauseCode
 from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.contexts import Context
 from proctor.errors import InstallError, ProctorError, describe_os_error
@@ -34,6 +35,7 @@ from proctor.runner.inside.attempt_input import (
 from proctor.runner.internet_proxy import open_internet_proxy
 from proctor.runner.launch import ProcessExit, ProcessSpec, SandboxedProcess, launch
 from proctor.runner.lease import LeaseRenewal
+from proctor.runner.loss_report import REPORT_TRIES, LossReport
 from proctor.runner.server_relay import open_server_relay
 from proctor.runner.venvs import Venv, Venvs
 from proctor.runner.wheels import fetch_wheel
@@ -49,7 +51,6 @@ LEAVING_SECONDS = 5.0
 """The same when the host itself shuts down."""
 HOLD_SECONDS = 60.0
 """How long an earlier attempt on this machine may take to end; its host may not know yet that it is over."""
-REPORT_TRIES, REPORT_PAUSE_SECONDS = 10, 1.0
 INSTALLER_REPORT_SECONDS = 1.0
 FIRST_BATCH_INSIDE = 10_000
 """Smaller batch numbers are for the host's own reports of an attempt."""
@@ -232,7 +233,7 @@ class HostAttempt:
             shown = [self._hide_paths(line) for line in lines[start : start + LINES_AT_ONCE]]
             logs = [LogText(level, cut_text(line, LONGEST_LINE), now) for line in shown]
             try:
-                await self._reporting.tell("/runner/reports", Report(batch=self._batch, logs=logs))
+                await self._reporting.send("/runner/reports", Report(batch=self._batch, logs=logs))
             except ServerError as error:
                 log.warning("%s: could not deliver log lines: %s", self.assignment.run_id, error)
                 return
@@ -256,26 +257,14 @@ class HostAttempt:
         blameless: bool = False,
         tries: int = REPORT_TRIES,
     ) -> None:
-        """Retries until the server answers; after a while the server finds out by itself. Reports nothing
-        about a run that is no longer ours."""
+        """Reports nothing about a run that is no longer ours."""
         cause = Cause(code=code, message=self._hide_paths(message)[:LONGEST_MESSAGE])
-        lost = LostRun(cause, retry=retry, blameless=blameless)
-        path = f"/hosts/runs/{self.assignment.run_id}/lost"
-        for left in reversed(range(tries)):
-            if self.lost:
-                return
-            try:
-                await self.resources.server.tell(
-                    path, lost, host=self.resources.name, attempt=self.assignment.attempt
-                )
-                return
-            except ServerError as error:
-                if not left or not error.is_transient:
-                    log.warning(
-                        "%s: could not report that the run was lost: %s", self.assignment.run_id, error
-                    )
-                    return
-            await asyncio.sleep(REPORT_PAUSE_SECONDS)
+        report = LossReport(
+            host=self.resources.name,
+            attempt=HostAttemptId(self.assignment.run_id, self.assignment.attempt),
+            lost=LostRun(cause, retry=retry, blameless=blameless),
+        )
+        await report.send(self.resources.server, tries, lambda: self.lost)
 
     def _hide_paths(self, text: str) -> str:
         return hide_folder(text, self.resources.settings.data)

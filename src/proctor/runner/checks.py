@@ -20,7 +20,7 @@ import msgspec
 
 from proctor.api.common import IDEMPOTENCY_HEADER
 from proctor.api.hub import CheckAssignment, CheckResult
-from proctor.api.runs import ClaimRequest
+from proctor.api.runner import ClaimRequest
 from proctor.client.connection import ServerConnection, ServerError, decode_answer
 from proctor.errors import ProctorError
 from proctor.isolation.limits import RunLimits
@@ -90,6 +90,7 @@ async def check(server: ServerConnection, checker: Checker, assignment: CheckAss
         lock=lock,
         facts={name: value for name, value in facts.items() if value is not None},
         task_list=list(take_listed(inspection.task_list)),
+        details=inspection.details,
     )
 
 

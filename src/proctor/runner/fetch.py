@@ -69,7 +69,7 @@ class Fetcher:
         self.downloads = downloads
         """pip's cache of answers from indexes; only fetches use it."""
         self.rules = rules
-        self._say = log_line
+        self._log_line = log_line
 
     async def fetch(self, wheel: Path, wheel_name: str, lock: str | None) -> list[Pin]:
         """Fetch everything the wheel needs beyond what the host has; raises InstallError."""
@@ -128,7 +128,7 @@ class Fetcher:
                 shown = CREDENTIALS.sub("//****@", line)
                 output.add(shown)
                 if not shown.strip().startswith(UNINTERESTING):
-                    self._say(shown)
+                    self._log_line(shown)
             code = await process.wait()
         finally:
             watching.cancel()

@@ -10,7 +10,7 @@ import secrets
 from pathlib import Path
 
 from proctor.errors import ConfigError, describe_os_error
-from proctor.support.once import write_once
+from proctor.support.write_once import write_once
 
 KEY_FILE = "host-key"
 

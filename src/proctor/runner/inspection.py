@@ -18,11 +18,13 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from proctor.api.hub import LARGEST_TASKS, MOST_TASKS, TaskInfo, TaskList
+from proctor.api.hub import LARGEST_TASKS, MOST_TASKS, TaskInfo, TaskList, VersionDetails
 from proctor.contracts import EnvironmentProtocol
 from proctor.errors import ProctorError, list_causes
 from proctor.evaluation.prepare import TASK_FILE_DEFAULTS
 from proctor.packages import loading as packages
+from proctor.packages.loading import EnvironmentLocation
+from proctor.runner.details import describe_loading, describe_source
 from proctor.support.loop import exit_now
 from proctor.task import Task, stable_repr
 from proctor.trace import text_of
@@ -49,11 +51,20 @@ class EnvironmentInspection(msgspec.Struct, frozen=True, kw_only=True):
     """The package's own defaults for how much is played."""
     rollouts_per_example: int | None = None
     task_list: TaskList = []
+    details: VersionDetails | None = None
 
 
 def inspect_module(module: str, secrets: Sequence[str] = ()) -> EnvironmentInspection:
     try:
         found = packages.find_environment(module)
+    except ProctorError as error:
+        return EnvironmentInspection(problem=str(error))
+    inspection = inspect_found(found, secrets)
+    return replace(inspection, details=inspection.details or describe_source(found))
+
+
+def inspect_found(found: EnvironmentLocation, secrets: Sequence[str]) -> EnvironmentInspection:
+    try:
         defaults, _ = packages.package_defaults(found)
         if packages.find_task_source(found) is not None:
             defaults = {**TASK_FILE_DEFAULTS, **defaults}
@@ -65,18 +76,32 @@ def inspect_module(module: str, secrets: Sequence[str] = ()) -> EnvironmentInspe
         problem = EnvironmentInspection(problem=f"Loading it failed: {packages.describe_error(error)}")
         return without_secret(error, secrets) or problem
     try:
-        return replace(inspect_tasks(environment), **{name: defaults.get(name) for name in SIZES})
+        return replace(
+            inspect_tasks(environment),
+            **{name: defaults.get(name) for name in SIZES},
+            details=describe_if_possible(found, environment),
+        )
     except Exception as error:
         traceback.print_exc()
         problem = EnvironmentInspection(problem=f"Reading its tasks failed: {packages.describe_error(error)}")
         return without_secret(error, secrets) or problem
 
 
+def describe_if_possible(found: EnvironmentLocation, environment: EnvironmentProtocol) -> VersionDetails:
+    """An environment that can be played passes, even if it cannot be described."""
+    details = describe_source(found)
+    try:
+        return describe_loading(details, environment)
+    except Exception:
+        traceback.print_exc()
+        return details
+
+
 def without_secret(error: BaseException, secrets: Sequence[str]) -> EnvironmentInspection | None:
     """The same as a sentence of its own, if the error names a secret that the environment declares."""
-    said = " ".join(str(each) for each in list_causes(error))
+    messages = " ".join(str(each) for each in list_causes(error))
     for name in secrets:
-        if re.search(rf"\b{re.escape(name)}\b", said):
+        if re.search(rf"\b{re.escape(name)}\b", messages):
             return EnvironmentInspection(
                 problem=f"It needs the secret {name} to load, and checks run without secrets, so it could "
                 "not be checked; read the secret when a task is played instead.",

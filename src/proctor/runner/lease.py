@@ -10,12 +10,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from proctor.api.runs import Lease, RunAssignment
+from proctor.api.runner import Lease, RunAssignment
 from proctor.client.connection import ServerConnection, ServerError, decode_answer
 from proctor.support.logs import log
 
-AWAY_SECONDS = 600.0
-"""How long the server may be unreachable before the run counts as given to another host."""
+UNREACHABLE_SECONDS = 600.0
+"""How long the server may be unreachable before we assume that another host has the run."""
 RENEWALS_PER_LEASE = 4
 
 
@@ -52,7 +52,7 @@ class LeaseRenewal:
             answer = await self._server.ask("POST", path, query=query, seconds=seconds)
             lease = decode_answer(answer, Lease)
         except ServerError as error:
-            away = time.monotonic() - self._answered_at > AWAY_SECONDS
+            away = time.monotonic() - self._answered_at > UNREACHABLE_SECONDS
             return Lease(lost=away or not error.is_transient)
         self._answered_at = time.monotonic()
         return lease

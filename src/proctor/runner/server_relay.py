@@ -18,7 +18,8 @@ from proctor.errors import ConfigError
 from proctor.support.relay import FarEnd, Streams, open_relay, open_stream
 
 PORTS = {"http": 80, "https": 443}
-AWAY_SECONDS = 120.0
+CONNECT_PATIENCE_SECONDS = 120.0
+"""How long a connection waits for a server that does not accept it."""
 MAX_CONNECTIONS = 500
 """Of one run at once, as many as a server takes from one address: to the server they all come from this
 machine, where it does not tell runs from each other, and one must not take the connections of all."""
@@ -26,7 +27,9 @@ PAUSE_SECONDS = 0.25
 
 
 @asynccontextmanager
-async def open_server_relay(server_url: str, patience: float = AWAY_SECONDS) -> AsyncIterator[Path]:
+async def open_server_relay(
+    server_url: str, patience: float = CONNECT_PATIENCE_SECONDS
+) -> AsyncIterator[Path]:
     """The path of the socket, for as long as the block lasts."""
     parts = urlsplit(server_url)
     if parts.scheme not in PORTS or parts.hostname is None:

@@ -16,13 +16,11 @@ of the wheels that were fetched, so that code inside cannot influence it. Knows 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -38,12 +36,12 @@ from proctor.runner.fetch import Fetcher, FetchRules
 from proctor.runner.installer import INSTALL_VARIABLES, find_pip, pip_path
 from proctor.runner.launch import ProcessExit, ProcessSpec, launch
 from proctor.runner.lockfile import WHEEL, write_lock
+from proctor.support.file_lock import hold_file_lock
 
 INSTALL_LIMITS = RunLimits(memory_mb=4096, processes=512, disk_mb=16_384)
 CACHE_MB = 20_480
 IN_USE_SECONDS = 25 * 3600.0
 """Longer than any run lasts: one that was requested since then may be in use."""
-LOCK_POLL_SECONDS = 0.1
 REPORTED_LINES = 100
 """How much of a failed installer's output to report with the error."""
 LAYOUT = "2"
@@ -260,17 +258,3 @@ def is_built(path: Path) -> bool:
 
 def last_used_at(path: Path) -> float:
     return path.stat().st_mtime
-
-
-@asynccontextmanager
-async def hold_file_lock(file: Path) -> AsyncIterator[None]:
-    """Hold a lock on this file against all other processes on this machine."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with file.open("w") as opened_file:
-        while True:
-            try:
-                fcntl.flock(opened_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                await asyncio.sleep(LOCK_POLL_SECONDS)
-        yield

@@ -21,7 +21,7 @@ from proctor.isolation.command_line import MEGABYTE
 
 KEPT_MB = 2_048
 KEPT_SECONDS = 3_600.0
-"""At least this long: whoever requested one may not have read it yet."""
+"""At least this long: its requester may not have read it yet."""
 CHUNK_BYTES = 65_536
 TRIES, PAUSE_SECONDS = 100, 2.0
 NO_CONNECTION = (aiohttp.ClientError, ConnectionError, TimeoutError)
@@ -57,7 +57,7 @@ async def download(server: ServerConnection, sha256: str, wheel: Path) -> None:
     try:
         digest = hashlib.sha256()
         with os.fdopen(descriptor, "wb") as file:
-            async with server.open("GET", f"/hosts/wheels/{sha256}") as response:
+            async with server.open_file(f"/hosts/wheels/{sha256}") as response:
                 async for chunk in response.content.iter_chunked(CHUNK_BYTES):
                     digest.update(chunk)
                     file.write(chunk)

@@ -8,11 +8,16 @@ next run on this machine removes it, by its owner label. Knows nothing of the ch
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import inspect
+import os
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Literal
+
+import platformdirs
 
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.runtimes.container import Container
@@ -31,9 +36,10 @@ from proctor.runtimes.serving import (
     split_command,
 )
 from proctor.support import sandbox_bridge
+from proctor.support.cancellation import finish
+from proctor.support.file_lock import hold_file_lock
 from proctor.support.logs import log
 from proctor.support.relay import StreamFarEnd, open_relay
-from proctor.support.shield import finish
 from proctor.task import Task
 
 STARTS_AT_ONCE = 8
@@ -151,8 +157,7 @@ class DockerRuntime(SandboxRuntime):
         try:
             found = await self._docker.image_id(self.image)
             if found is None and self._pull == "missing":
-                await self._docker("pull", "--quiet", self.image, seconds=PULL_SECONDS)
-                found = await self._docker.image_id(self.image)
+                found = await self._pull_image()
         except DockerError as error:
             raise ConfigError(
                 f"the image {self.image!r} is not here and cannot be pulled: {error}"
@@ -163,11 +168,20 @@ class DockerRuntime(SandboxRuntime):
             )
         return found
 
+    async def _pull_image(self) -> str | None:
+        """Once for all workers on this machine: those that wait find it there."""
+        async with hold_file_lock(pull_lock_file(self.image)):
+            found = await self._docker.image_id(self.image)
+            if found is None:
+                await self._docker("pull", "--quiet", self.image, seconds=PULL_SECONDS)
+                found = await self._docker.image_id(self.image)
+            return found
+
     async def _try_settings(self, image_id: str) -> None:
         """Create a container without starting it, so that bad settings fail before the first rollout."""
         missing = self._spec.missing_mounts()
         if missing and self._reach == "port":
-            raise ConfigError(f"{missing[0]}, which is to be mounted, does not exist")
+            raise ConfigError(f"cannot mount {missing[0]}: it does not exist")
         name, environ = fresh_name(), resolve_variables(self.env)
         words = self._words("create", name=name, image_id=image_id, task="", environ=environ)
         try:
@@ -268,3 +282,10 @@ class DockerRuntime(SandboxRuntime):
 
 def fresh_name() -> str:
     return f"proctor-{secrets.token_hex(8)}"
+
+
+def pull_lock_file(image: str) -> Path:
+    """One for each image and engine."""
+    what = f"{os.environ.get('DOCKER_HOST', '')} {image}"
+    name = hashlib.sha256(what.encode()).hexdigest()[:32]
+    return platformdirs.user_cache_path("proctor") / "pulls" / f"{name}.lock"

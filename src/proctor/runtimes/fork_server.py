@@ -151,7 +151,7 @@ class ForkServer:
         answer.set_result(process)
 
     def _lose(self) -> None:
-        """The server is gone. What it forked exits by itself, and nobody would hear how: it is ended here."""
+        """The server is gone. What it forked exits by itself, unobserved: it is ended here."""
         self._disconnect()
         for process in self._forked.values():
             end_group(process.pid)

@@ -24,13 +24,13 @@ import aiohttp
 import msgspec
 
 from proctor.client.contexts import KEY_VARIABLE, URL_VARIABLE, Context, current_context, read_contexts
-from proctor.config.endpoints import is_on_this_machine
+from proctor.config.api_addresses import is_on_this_machine
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.runtimes.hello import wait_for_hello
 from proctor.runtimes.runtime import Runtime
+from proctor.support.cancellation import create_or_undo, finish
 from proctor.support.logs import log
 from proctor.support.relay import open_relay
-from proctor.support.shield import create_or_undo, finish
 from proctor.task import Task
 
 SESSIONS = "/api/v1/runtime/sessions"

@@ -21,14 +21,14 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from proctor.contracts import EnvironmentFacts
 from proctor.errors import ConfigError, InfraError
+from proctor.optional_contracts import EnvironmentFacts
 from proctor.runtimes.fork_server import ForkedProcess, ForkServer
 from proctor.runtimes.runtime import Runtime
+from proctor.support.cancellation import finish
 from proctor.support.lines import LineSplitter
 from proctor.support.logs import log
 from proctor.support.processes import describe_exit, end_group, summarize_output
-from proctor.support.shield import finish
 from proctor.task import Task
 
 START_SECONDS = 120.0

@@ -1,9 +1,7 @@
 """ModalRuntime: a Modal sandbox for every rollout, through Modal's own package.
 
-The environment's port is reached through an encrypted tunnel, which is public: the token keeps others out. A
-sandbox ends with its rollout, and after `lease_seconds` at the latest, so a killed run does not leave one
-behind for long. Tested up to the calls of Modal's package, not against Modal itself. Knows nothing of the
-channel's content.
+The environment's port is reached through an encrypted tunnel, which is public: the token keeps others out.
+Tested up to the calls of Modal's package, not against Modal itself. Knows nothing of the channel's content.
 """
 
 from __future__ import annotations
@@ -15,28 +13,18 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal
 
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.runtimes.runtime import Runtime
-from proctor.runtimes.sandbox_runtime import SandboxRuntime
-from proctor.runtimes.serving import (
-    PORT,
-    TOKEN_VARIABLE,
-    Command,
-    Variables,
-    fresh_token,
-    resolve_serve_command,
-    resolve_variables,
-)
-from proctor.support.logs import log
-from proctor.support.relay import StreamFarEnd, open_relay, open_stream
-from proctor.support.shield import create_or_undo, finish
+from proctor.runtimes.cloud_runtime import CloudRuntime, SandboxAccess
+from proctor.runtimes.serving import PORT, Command, Variables, resolve_variables
+from proctor.support.relay import StreamFarEnd, open_stream
 from proctor.task import Task
 
-REMOVE_SECONDS = 30.0
 LONGEST_TAG = 60
 
 
-class ModalRuntime(SandboxRuntime):
+class ModalRuntime(CloudRuntime):
     """Serves every rollout's environment from a sandbox of its own."""
+
+    vendor = "Modal"
 
     def __init__(
         self,
@@ -58,11 +46,16 @@ class ModalRuntime(SandboxRuntime):
     ) -> None:
         if not image:
             raise ConfigError("no image is named; pass modal://IMAGE")
-        super().__init__(image, port=port, env=env, start_seconds=start_seconds)
+        super().__init__(
+            image,
+            port=port,
+            command=command,
+            env=env,
+            start_seconds=start_seconds,
+            lease_seconds=lease_seconds,
+        )
         self.image_from = image_from
         self.app = app
-        self.command = resolve_serve_command(command, port)
-        self.lease_seconds = lease_seconds
         given = {"cpu": cpu, "memory": memory, "gpu": gpu, "region": region}
         self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if allowed_domains is not None:
@@ -80,28 +73,14 @@ class ModalRuntime(SandboxRuntime):
         except modal.exception.Error as error:
             raise ConfigError(f"the Modal app {self.app!r} cannot be used: {error}") from error
 
-    @asynccontextmanager
-    async def _open_runtime(self, task: Task) -> AsyncIterator[Runtime]:
+    @property
+    def _vendor_error(self) -> type[Exception]:
+        error: type[Exception] = import_modal().exception.Error
+        return error
+
+    async def _create(self, task: Task, variables: Mapping[str, str]) -> Any:
         modal = import_modal()
-        token = fresh_token()
-        sandbox = await create_or_undo(
-            self._create(modal, task, token), lambda made: terminate_sandbox(modal, made)
-        )
-        try:
-            host, port = await self._tunnel(modal, sandbox)
-
-            def connect() -> AbstractAsyncContextManager[StreamFarEnd]:
-                secure = ssl.create_default_context()
-                return open_stream(asyncio.open_connection(host, port, ssl=secure, server_hostname=host))
-
-            async with open_relay(connect) as url:
-                await self._wait_until_ready(url, lambda: self._raise_if_ended(modal, sandbox))
-                yield Runtime(url, token=token)
-        finally:
-            await finish(terminate_sandbox(modal, sandbox))
-
-    async def _create(self, modal: Any, task: Task, token: str) -> Any:
-        secret = modal.Secret.from_dict({**resolve_variables(self.env), TOKEN_VARIABLE: token})
+        secret = modal.Secret.from_dict(dict(variables))
         try:
             app = await modal.App.lookup.aio(self.app, create_if_missing=True)
             return await modal.Sandbox.create.aio(
@@ -109,7 +88,7 @@ class ModalRuntime(SandboxRuntime):
                 app=app,
                 image=self._image(modal),
                 secrets=[secret],
-                timeout=self.lease_seconds,
+                timeout=int(self.lease_seconds),
                 encrypted_ports=[self.port],
                 tags={"proctor": "1", "task": task.slug[:LONGEST_TAG]},
                 **self._options,
@@ -127,20 +106,33 @@ class ModalRuntime(SandboxRuntime):
         }
         return makers[self.image_from](self.image)
 
-    async def _tunnel(self, modal: Any, sandbox: Any) -> tuple[str, int]:
+    async def _delete(self, sandbox: Any) -> None:
+        await sandbox.terminate.aio()
+
+    @asynccontextmanager
+    async def _access(self, sandbox: Any) -> AsyncIterator[SandboxAccess]:
+        host, port = await self._tunnel(sandbox)
+
+        def connect() -> AbstractAsyncContextManager[StreamFarEnd]:
+            secure = ssl.create_default_context()
+            return open_stream(asyncio.open_connection(host, port, ssl=secure, server_hostname=host))
+
+        yield SandboxAccess(connect, lambda: self._raise_if_ended(sandbox))
+
+    async def _tunnel(self, sandbox: Any) -> tuple[str, int]:
         try:
             tunnels = await sandbox.tunnels.aio(timeout=int(self.start_seconds))
-        except (modal.exception.Error, TimeoutError) as error:
-            await self._raise_if_ended(modal, sandbox)
+        except (self._vendor_error, TimeoutError) as error:
+            await self._raise_if_ended(sandbox)
             raise InfraError(f"the sandbox of {self.image} has no tunnel: {error}") from error
         host, port = tunnels[self.port].tls_socket
         return host, port
 
-    async def _raise_if_ended(self, modal: Any, sandbox: Any) -> None:
+    async def _raise_if_ended(self, sandbox: Any) -> None:
         try:
             code = await sandbox.poll.aio()
             printed = "" if code is None else await sandbox.stderr.read.aio()
-        except modal.exception.Error as error:
+        except self._vendor_error as error:
             raise InfraError(
                 f"Modal does not report the state of the sandbox of {self.image}: {error}"
             ) from error
@@ -148,14 +140,6 @@ class ModalRuntime(SandboxRuntime):
             raise EnvError(
                 f"the sandbox of {self.image} ended with exit code {code}; its last output: {printed[-1000:]}"
             )
-
-
-async def terminate_sandbox(modal: Any, sandbox: Any) -> None:
-    try:
-        async with asyncio.timeout(REMOVE_SECONDS):
-            await sandbox.terminate.aio()
-    except (modal.exception.Error, TimeoutError) as error:
-        log.warning("a Modal sandbox could not be terminated: %s", error or "it took too long")
 
 
 def import_modal() -> Any:

@@ -15,23 +15,19 @@ import msgspec
 
 from proctor.channel.client import Channel, connect
 from proctor.channel.frames import RemoteError
-from proctor.channel.grades import decode_failure, read_calls, read_grade, read_prompt
-from proctor.contracts import (
-    PASS_THRESHOLD,
+from proctor.channel.grades import decode_failure, read_calls, read_grade, read_hud_prompt, read_prompt
+from proctor.contracts import PASS_THRESHOLD, EnvironmentProtocol, Seat, Toolbox, Traits
+from proctor.env.rewards import Grade
+from proctor.env.template_rollout import MOST_TURNS
+from proctor.errors import EnvError, GraderError, RolloutError
+from proctor.optional_contracts import (
     EnvironmentFacts,
-    EnvironmentProtocol,
-    Seat,
-    Toolbox,
-    Traits,
     check_optional,
     close_optional,
     describe_optional_environments,
     get_capacity,
     set_optional_concurrency,
 )
-from proctor.env.rewards import Grade
-from proctor.env.template_rollout import MOST_TURNS
-from proctor.errors import EnvError, GraderError, RolloutError
 from proctor.rollout import Score
 from proctor.runtimes.capabilities import borrow_toolbox
 from proctor.runtimes.remote_tools import RemoteTools
@@ -184,7 +180,10 @@ class RemoteSession:
         if channel.is_peer:
             params["offers_model"] = True
         frame = await self._ask("tasks.start", params, EnvError)
-        self.prompt = read_prompt(frame.get("prompt"), self.where)
+        if "prompt" not in frame:
+            raise EnvError(f"{self.where} was started, but {channel.url} sent no prompt")
+        read = read_prompt if channel.is_peer else read_hud_prompt
+        self.prompt = read(frame["prompt"], self.where)
         self.is_last = bool(frame.get("last", True))
         self.tools = (
             RemoteTools.of(channel, frame) if channel.is_peer else await borrow_toolbox(channel, self._stack)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from proctor.channel.client import connect
-from proctor.contracts import EnvironmentFacts
+from proctor.optional_contracts import EnvironmentFacts
 from proctor.task import Task
 
 Provider = Callable[[Task], AbstractAsyncContextManager["Runtime"]]

@@ -40,6 +40,6 @@ def resolve_variables(variables: Variables) -> dict[str, str]:
     missing = [name for name, value in variables.items() if value is None and name not in os.environ]
     if missing:
         raise ConfigError(
-            f"{', '.join(missing)} is to be passed on but not set in this process; set it, or give a value"
+            f"{', '.join(missing)} must be passed on, but is not set in this process; set it, or give a value"
         )
     return {name: os.environ[name] if value is None else str(value) for name, value in variables.items()}

@@ -13,10 +13,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
-from proctor.contracts import check_optional, close_optional
 from proctor.errors import ConfigError
+from proctor.optional_contracts import check_optional, close_optional
 from proctor.runtimes.runtime import Provider, Runtime
-from proctor.support.shield import finish
+from proctor.support.cancellation import finish
 from proctor.task import Task
 
 

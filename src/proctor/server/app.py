@@ -11,7 +11,12 @@ from litestar.di import Provide
 
 from proctor import __version__
 from proctor.api.common import BASE, DATABASE_AWAY
+from proctor.server.admin.routes import router as admin
+from proctor.server.audit.changes import find_audit
+from proctor.server.audit.routes import router as audit
 from proctor.server.datasets.routes import create_datasets_router
+from proctor.server.datasets.upload_routes import create_uploads_router
+from proctor.server.example.routes import router as example
 from proctor.server.gateway.routes import router as inference
 from proctor.server.hub.index import index
 from proctor.server.hub.routes import create_hub_router
@@ -20,28 +25,46 @@ from proctor.server.openapi.described import OPEN
 from proctor.server.openapi.routes import router as openapi
 from proctor.server.people.routes import router as people
 from proctor.server.people.session_routes import router as browser_login
+from proctor.server.people.team_routes import router as teams
 from proctor.server.platform import Platform
 from proctor.server.problems import HANDLERS, RETRY_SECONDS, UNCACHED
 from proctor.server.reading.routes import router as reading
 from proctor.server.request_fields import check_fields
 from proctor.server.requests import PlatformDependency, check_head, find_caller, need_authentication
+from proctor.server.runs.comment_routes import router as comments
 from proctor.server.runs.label_routes import router as labels
 from proctor.server.runs.routes import router as runs
 from proctor.server.runs.runner_routes import playing
-from proctor.server.sandboxes.routes import router as places
+from proctor.server.sandboxes.routes import router as sandboxes
 from proctor.server.sandboxes.session_routes import router as sessions
 from proctor.server.secrets.routes import router as secrets
 from proctor.server.settings import Settings
 from proctor.server.sources.routes import router as sources
 from proctor.server.sources.submission_routes import router as submissions
 
+DRAINING = "The server is about to end; send requests to another."
 
-@get("/health", summary="Whether the server and its database answer; 503 if not", opt=OPEN)
-async def health(platform: PlatformDependency) -> Response[dict[str, str]]:
+
+@get("/health", summary="Whether the server runs; nothing else is looked at", opt=OPEN)
+async def health(platform: PlatformDependency) -> dict[str, str]:
+    return {"status": "ok", "version": __version__, "url": platform.settings.url}
+
+
+@get(
+    "/ready",
+    summary="Whether to send requests here; 503 while its database is away or it is ending",
+    opt=OPEN,
+)
+async def ready(platform: PlatformDependency) -> Response[dict[str, str]]:
     about = {"version": __version__, "url": platform.settings.url}
-    if await platform.database.availability.look() is None:
+    reason = ""
+    if platform.is_draining:
+        reason = DRAINING
+    elif await platform.database.availability.look() is not None:
+        reason = DATABASE_AWAY  # why is in the log: anyone may ask here
+    if not reason:
         return Response({"status": "ok", **about})
-    away = {"status": "unavailable", "reason": DATABASE_AWAY}  # why is in the log: anyone may ask here
+    away = {"status": "unavailable", "reason": reason}
     return Response({**away, **about}, status_code=503, headers={"retry-after": str(RETRY_SECONDS)})
 
 
@@ -79,21 +102,28 @@ def build_app(settings: Settings) -> Litestar:
                 BASE,
                 route_handlers=[
                     health,
+                    ready,
                     people,
+                    teams,
                     browser_login,
                     create_hub_router(settings),
                     create_datasets_router(settings),
+                    create_uploads_router(settings),
                     runs,
                     labels,
+                    comments,
                     reading,
                     playing(settings),
                     secrets,
                     sources,
                     submissions,
-                    places,
+                    example,
+                    sandboxes,
                     sessions,
                     inference,
                     ledger,
+                    audit,
+                    admin,
                     openapi,
                 ],
                 guards=[check_head, need_authentication, check_fields],
@@ -104,6 +134,7 @@ def build_app(settings: Settings) -> Litestar:
         dependencies={
             "platform": Provide(find_platform),
             "caller": Provide(find_caller),
+            "audit": Provide(find_audit),
         },
         exception_handlers=HANDLERS,
         lifespan=[run_platform],

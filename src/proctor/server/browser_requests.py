@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from proctor.config.endpoints import is_on_this_machine
+from proctor.config.api_addresses import is_on_this_machine
 from proctor.server.problems import ForbiddenError, InvalidError
 
 HOST_PREFIX = "__Host-"

@@ -200,6 +200,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._owe_nothing()
         self.table.release(self)
         super().connection_lost(exc)
+        # They refer to each other: with them, the last request's body would stay until garbage is collected.
+        self.cycle = self.scope = None  # type: ignore[assignment]
 
     def drop(self) -> None:
         """Close at once, whatever is left to send."""
@@ -261,7 +263,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.cycle.response_complete and not self.transport.is_closing():  # also of the last in a pipeline
+        if not self.transport.is_closing() and self.cycle.response_complete:  # also of the last in a pipeline
             self.table.sending.discard(self)
             self.table.begin_waiting(self, self.loop.time())
 
@@ -310,11 +312,8 @@ class LingeringTransport(asyncio.Transport):
     sending would find its connection reset, and never see why it was refused."""
 
     def __init__(self, protocol: GuardedProtocol) -> None:
-        super().__init__()
         self._protocol = protocol
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._protocol.transport.write(data)
+        self.write = protocol.transport.write  # type: ignore[method-assign]
 
     def is_closing(self) -> bool:
         return self._protocol.transport.is_closing()

@@ -1,18 +1,20 @@
 """Lock a data folder: one server at a time, and anyone on the machine can see which.
 
-The lock ends with the process that holds it, however it ends. The file beside it names that process. Knows
-nothing of databases.
+A SQLite file belongs to one server as well: its folder is locked too. The lock ends with the process that
+holds it, however it ends. The file beside it names that process. Knows nothing of what the folders hold.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
 
 from proctor.errors import ConfigError
+from proctor.server.settings import Settings
 
 LOCK_FILE = "server.lock"
 
@@ -47,6 +49,19 @@ class DataLock:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def lock_data(settings: Settings) -> ExitStack:
+    """Lock a server's data folder, and the folder of its SQLite file if that is elsewhere."""
+    with ExitStack() as held:
+        for folder in dict.fromkeys((settings.data, *find_sqlite_folder(settings.database))):
+            held.callback(DataLock(folder, settings.url, settings.own_url).close)
+        return held.pop_all()
+
+
+def find_sqlite_folder(database: str | None) -> list[Path]:
+    file = database.partition("sqlite:///")[2].partition("?")[0] if database else ""
+    return [Path(file).resolve().parent] if file and Path(file).resolve().parent.is_dir() else []
 
 
 def is_locked(data: Path) -> bool:

@@ -24,7 +24,7 @@ LOG_FILE = "server.log"
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 POLL_SECONDS = 0.05
-HEALTH_SECONDS = 5.0
+READY_SECONDS = 5.0
 USAGE = 2
 """How a process ends whose arguments or settings are wrong."""
 
@@ -81,7 +81,7 @@ def wait_until_ready(child: subprocess.Popen[bytes], data: Path) -> RunningServe
 def answers(url: str) -> bool:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # never a proxy to this machine
     try:
-        with direct.open(f"{url}{BASE}/health", timeout=HEALTH_SECONDS):
+        with direct.open(f"{url}{BASE}/ready", timeout=READY_SECONDS):
             return True
     except OSError:
         return False

@@ -10,7 +10,7 @@ import secrets
 from pathlib import Path
 
 from proctor.errors import ConfigError, describe_os_error
-from proctor.support.once import write_once
+from proctor.support.write_once import write_once
 
 ID_FILE = "server-id"
 ID = re.compile("[0-9a-f]{12}")

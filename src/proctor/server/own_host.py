@@ -60,6 +60,7 @@ class OwnHost:
                 allow_no_sandbox=settings.allow_no_sandbox,
                 direct_hosts=settings.direct_hosts,
                 hidden=(settings.data,),
+                log_format=settings.log_format,
             ),
         )
 

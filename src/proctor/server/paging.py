@@ -21,7 +21,7 @@ MOST_BYTES = 4 * MEGABYTE
 T = TypeVar("T")
 
 
-def build_page(items: Sequence[T], limit: int, place: Callable[[T], Sequence[Any]]) -> Page[T]:
+def build_page(items: Sequence[T], limit: int, position_of: Callable[[T], Sequence[Any]]) -> Page[T]:
     """A page, built from one item more than it shows if there is one; it ends early if its items are long,
     because an answer is built and sent as a whole."""
     shown: list[T] = []
@@ -31,7 +31,7 @@ def build_page(items: Sequence[T], limit: int, place: Callable[[T], Sequence[Any
         if shown and size > MOST_BYTES:
             break
         shown.append(item)
-    more = encode_cursor(*place(shown[-1])) if len(items) > len(shown) else None
+    more = encode_cursor(*position_of(shown[-1])) if len(items) > len(shown) else None
     return Page(shown, more)
 
 

@@ -1,4 +1,4 @@
-"""Files and folders that only the server's own user may read, whatever the umask and whoever created them.
+"""Files and folders that only the server's own user may read, whatever the umask or their creator.
 
 What is in a private folder is private by itself too: folders are moved, copied and mounted elsewhere. Only
 what the server writes is touched, never a folder that runs can write to. Knows nothing of what files hold.
@@ -13,15 +13,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from proctor.isolation.untrusted_tree import discard_tree
 from proctor.support.logs import log
 
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
+SANDBOX_FOLDER_MODE = 0o711
+"""A sandbox enters the folders below as another user."""
 OTHERS = 0o077
 
 
 def make_private_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
     tighten(folder)
+
+
+def empty_sandbox_folder(folder: Path) -> None:
+    """Make an empty folder whose folders are bound into sandboxes; what a killed server left is removed."""
+    discard_tree(folder)
+    make_private_folder(folder)
+    if folder.stat().st_uid == 0:
+        folder.chmod(SANDBOX_FOLDER_MODE)
 
 
 def create_private(path: Path) -> BinaryIO:
@@ -47,10 +58,11 @@ def tighten_data(data: Path) -> None:
     for entry in data.iterdir():
         if not entry.is_dir():
             tighten(entry)
-    for folder in blob_folders(data / "blobs"):
-        tighten(folder)
-        for entry in folder.iterdir():
-            tighten(entry)
+    for kept in (data / "blobs", data / "copies"):
+        for folder in blob_folders(kept):
+            tighten(folder)
+            for entry in folder.iterdir():
+                tighten(entry)
 
 
 def blob_folders(blobs: Path) -> Iterator[Path]:

@@ -1,24 +1,28 @@
-"""Limits per user: pending runs, stored bytes, open streams.
+"""Limits per user: pending runs, stored bytes, open streams, what is computed at once.
 
 An error names the limit that was reached, and the operator's setting that raises it. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from weakref import WeakValueDictionary
 
 from sqlalchemy import Connection, func, select
 
 from proctor.api.bounds import MEGABYTE
-from proctor.server.db.tables import dataset_versions, runs, versions
+from proctor.server.db.locks import lock_text
+from proctor.server.db.tables import dataset_versions, runs, users, versions
 from proctor.server.problems import QuotaError, TooManyError
 from proctor.server.settings import Quotas
 
 
 def check_pending(connection: Connection, owner: str, quotas: Quotas) -> None:
-    """Refuse another run of a user whose queue is full."""
+    """Refuse another run of a user whose queue is full; locks the user, so that the count is exact."""
+    connection.execute(select(users.c.id).where(users.c.name == owner).with_for_update(key_share=True))
     waiting = select(func.count()).where(
         runs.c.owner == owner, runs.c.kind == "hosted", runs.c.status == "pending"
     )
@@ -35,16 +39,19 @@ def stored_bytes(connection: Connection, user: str) -> int:
     """What is stored for a user: the versions and datasets they pushed, the rows and log lines of their
     runs."""
     pushed = select(func.coalesce(func.sum(versions.c.wheel_size + versions.c.source_size), 0))
-    said = select(func.coalesce(func.sum(runs.c.row_bytes + runs.c.log_bytes), 0))
+    used = select(func.coalesce(func.sum(runs.c.row_bytes + runs.c.log_bytes), 0))
     data = select(func.coalesce(func.sum(dataset_versions.c.size), 0))
     of_versions = connection.execute(pushed.where(versions.c.pushed_by == user)).scalar_one()
-    of_runs = connection.execute(said.where(runs.c.owner == user)).scalar_one()
+    of_runs = connection.execute(used.where(runs.c.owner == user)).scalar_one()
     of_datasets = connection.execute(data.where(dataset_versions.c.pushed_by == user)).scalar_one()
     return int(of_versions) + int(of_datasets) + int(of_runs)
 
 
 def check_storage(connection: Connection, user: str, quotas: Quotas, more: int = 1) -> None:
-    """Refuse to store this many more bytes for a user who has no room for them."""
+    """Refuse to store this many more bytes for a user who has no room for them. What is known to be stored
+    is added one after the other, so that two pushes do not fill the same room."""
+    if more > 1:
+        lock_text(connection, f"storage of {user}")
     stored, most = stored_bytes(connection, user), quotas.user_storage_mb * MEGABYTE
     if stored + more > most:
         raise QuotaError(
@@ -67,6 +74,10 @@ class Shares:
     def check(self, caller: str) -> None:
         if self._taken[caller] >= self.most:
             raise TooManyError(self._refusal.format(most=self.most), limit=self.most)
+
+    @property
+    def in_all(self) -> int:
+        return self._taken.total()
 
     @contextmanager
     def taking(self, caller: str) -> Iterator[None]:
@@ -107,3 +118,53 @@ EXPORTS_AT_ONCE = 4
 
 def export_shares() -> Shares:
     return Shares(EXPORTS_AT_ONCE, "{most} exports of yours are under way; wait until one has ended.")
+
+
+PREVIEWS_AT_ONCE = 2
+
+
+def preview_shares() -> Shares:
+    return Shares(PREVIEWS_AT_ONCE, "{most} previews of yours are under way; wait until one has ended.")
+
+
+READS_AT_ONCE = 3
+MOST_WAITING_READS = 60
+
+
+class ReaderTurns:
+    """What one reader has under way and waiting."""
+
+    def __init__(self) -> None:
+        self.free = asyncio.Semaphore(READS_AT_ONCE)
+        self.waiting = 0
+
+
+class ReadTurns:
+    """Reads that are computed: a few at once for each reader, and the others wait, so that a reader who asks
+    for much keeps nobody waiting but themselves."""
+
+    def __init__(self) -> None:
+        self._readers: WeakValueDictionary[str, ReaderTurns] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def turn(self, reader: str, *, is_chunk: bool = False) -> AsyncIterator[None]:
+        """Wait for one of the reader's turns. Where too many wait, a request is refused; a chunk of a stream
+        waits with them, since streams have a limit of their own."""
+        mine = self._readers.get(reader)
+        if mine is None:
+            mine = self._readers[reader] = ReaderTurns()
+        if not is_chunk and mine.waiting >= MOST_WAITING_READS:
+            raise TooManyError(
+                f"{MOST_WAITING_READS} requests of yours wait to be answered; send this one again when "
+                f"others have been.",
+                limit=MOST_WAITING_READS,
+            )
+        mine.waiting += 1
+        try:
+            await mine.free.acquire()
+        finally:
+            mine.waiting -= 1
+        try:
+            yield
+        finally:
+            mine.free.release()

@@ -8,6 +8,7 @@ Knows nothing of what is requested.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -44,10 +45,10 @@ async def check_fields(connection: ASGIConnection[Any, Any, Any, Any], handler: 
     """A guard: refuse a request with names that the route does not have, or values it does not take."""
     if not isinstance(connection, Request) or handler.opt.keys() & LENIENT.keys():
         return
-    problems = list(find_query_problems(connection, handler))
+    problems = find_query_problems(connection, handler)
     body_type = find_body_type(handler)
     if body_type is not None and await connection.body():
-        problems += find_body_problems(await read_json(connection), body_type)
+        problems = chain(problems, find_body_problems(await read_json(connection), body_type))
     refuse(problems)
 
 

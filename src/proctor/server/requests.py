@@ -22,6 +22,7 @@ from sqlalchemy import Connection, insert, select
 from proctor.api.bounds import KILOBYTE, MOST_BYTES
 from proctor.api.common import HOST_KEY_HEADER, IDEMPOTENCY_HEADER
 from proctor.server.browser_requests import check_same_origin, find_session_cookie
+from proctor.server.db.locks import lock_text
 from proctor.server.db.tables import creations
 from proctor.server.people.browser_sessions import resolve_session
 from proctor.server.people.tokens import (
@@ -36,6 +37,7 @@ from proctor.server.platform import Platform
 from proctor.server.problems import ConflictError, InvalidError, TooLargeError, UnauthenticatedError
 from proctor.server.secrets.seals import meant_for_creation
 from proctor.server.secrets.vault import Vault
+from proctor.support.structured_logs import RUN_ID
 
 LONGEST_KEY = 200
 LONGEST_PARAMETER = 4_096
@@ -86,16 +88,11 @@ async def caller_from_connection(
 
 
 async def caller_from_session(platform: Platform, cookie: str) -> Caller:
-    key = f"{SESSION_KEY}{cookie}"
-    known = platform.callers.get(key)
-    if known is None:
-        known = await platform.callers.asked.ask(key, lambda: look_up_session(platform, cookie, key))
-    return known
+    return await platform.callers.find(f"{SESSION_KEY}{cookie}", lambda: look_up_session(platform, cookie))
 
 
-async def look_up_session(platform: Platform, cookie: str, key: str) -> Caller:
+async def look_up_session(platform: Platform, cookie: str) -> Caller:
     known = await platform.database.read(resolve_session, cookie)
-    platform.callers.put(key, known)
     await record_use(platform, known)
     return known
 
@@ -109,19 +106,16 @@ async def caller_from_headers(headers: Mapping[str, str], platform: Platform) ->
 async def caller_from_token(platform: Platform, word: str, host_key: str = "") -> Caller:
     """The caller of a token; of a host's token only together with the host's key."""
     shown = f"{word}\n{host_key}" if host_key else word
-    known = platform.callers.get(shown)
-    if known is None:
-        known = await platform.callers.asked.ask(
-            shown, lambda: look_up_caller(platform, word, host_key, shown)
-        )
+    known = await platform.callers.find(shown, lambda: look_up_caller(platform, word, host_key))
+    if known.run_id is not None:
+        RUN_ID.set(known.run_id)
     return known
 
 
-async def look_up_caller(platform: Platform, word: str, host_key: str, shown: str) -> Caller:
+async def look_up_caller(platform: Platform, word: str, host_key: str) -> Caller:
     known = await platform.database.read(resolve_caller, word, host_key)
     if known.kind == "host" and not known.is_bound:
         await platform.database.write(bind_host, known.token_id, host_key)
-    platform.callers.put(shown, known)
     await record_use(platform, known)
     return known
 
@@ -214,6 +208,7 @@ def replay_or_run(
 
     The hash is sealed with the answer, so that a reader of the database cannot test guesses against it.
     """
+    lock_text(connection, f"{caller.token_id} {key}")  # the same request may arrive at two servers at once
     meant_for = meant_for_creation(caller.token_id, key)
     query = select(creations.c.response).where(creations.c.caller == caller.token_id, creations.c.key == key)
     known = connection.execute(query).scalar_one_or_none()

@@ -1,10 +1,11 @@
-"""Start a server: the first time with a database, an admin and a token; every time until it is told to stop.
+"""Start a server: the first time with a database, an admin and a token; every time until it is asked to stop.
 
 Knows nothing of routes.
 """
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from pathlib import Path
@@ -21,14 +22,19 @@ from proctor.server.connections import CountedWebSocket, guarded_protocol
 from proctor.server.dashboard import with_compression, with_pages
 from proctor.server.gateway.asgi import with_gateway
 from proctor.server.gateway.gateway import ServerGateway
+from proctor.server.metrics.measures import ServerMeasures
+from proctor.server.metrics.requests import RequestMeasures, list_areas
 from proctor.server.people import browser_sessions, first_login
 from proctor.server.platform import Platform
+from proctor.server.request_ids import with_request_ids
+from proctor.server.sandboxes.forwarding import SandboxForwarding
 from proctor.server.sandboxes.proxy import LARGEST_MESSAGE
 from proctor.server.settings import Settings
 from proctor.support.loop import raise_file_limit
+from proctor.support.metrics_listener import MetricsListener
 
 GOODBYE_SECONDS = 3
-"""How long open streams may delay the shutdown."""
+"""How long requests under way may delay the shutdown, or longer if the server drains for longer."""
 
 
 HEADERS = list(SAFE_HEADERS.items())
@@ -66,33 +72,56 @@ def make_first_link(platform: Platform) -> str:
 class PlatformServer(uvicorn.Server):
     """Its background processes end before it does, and can still report."""
 
-    def __init__(self, config: uvicorn.Config, platform: Platform) -> None:
+    def __init__(
+        self, config: uvicorn.Config, platform: Platform, metrics: MetricsListener | None = None
+    ) -> None:
         super().__init__(config)
         self._platform = platform
+        self.metrics = metrics
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.metrics is not None:
+            await self.metrics.start()
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # A load balancer would send its next request on a connection that is about to be closed.
+        self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
         await self._platform.wind_down()
         await super().shutdown(sockets)
+        if self.metrics is not None:
+            await self.metrics.close()
 
 
-def create_http_server(platform: Platform, app: Litestar | None = None) -> uvicorn.Server:
+def create_http_server(platform: Platform, app: Litestar | None = None) -> PlatformServer:
     settings = platform.settings
     raise_file_limit()  # before counting how many connections fit
-    routed = with_compression(with_pages(app or create_app(platform), BuiltPages()))
+    app = app or create_app(platform)
+    placed = SandboxForwarding(app, platform)
+    routed = with_compression(with_pages(placed, BuiltPages()))
+    served = with_gateway(routed, ServerGateway(platform))
+    metrics = None
+    if settings.metrics is not None:
+        measures, requests = ServerMeasures(platform), RequestMeasures()
+        served = requests.wrap(served, list_areas(app))
+        measured = [*measures.metrics, *requests.metrics]
+        metrics = MetricsListener(settings.metrics, measured, measures.refresh)
     return PlatformServer(
         uvicorn.Config(
-            with_gateway(routed, ServerGateway(platform)),
+            with_request_ids(served),
             host=settings.host,
             port=settings.port,
             log_level="warning",
             access_log=False,
-            timeout_graceful_shutdown=GOODBYE_SECONDS,
+            timeout_graceful_shutdown=max(GOODBYE_SECONDS, math.ceil(settings.drain_seconds)),
             server_header=False,
             proxy_headers=False,  # no caller is identified by address, so forging one gains nothing
             headers=HEADERS,
             http=guarded_protocol(settings.connections),
             ws=CountedWebSocket,
             ws_max_size=LARGEST_MESSAGE,
+            log_config=None,  # its lines go where ours go
         ),
         platform,
+        metrics,
     )

@@ -5,14 +5,18 @@ Knows nothing of what the parts do with it.
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import msgspec
 
 from proctor.api.hub import RunPolicy
 from proctor.isolation.limits import RunLimits
+from proctor.support.metrics_address import MetricsAddress
+from proctor.support.structured_logs import LogFormat
 
 MEGABYTE = 2**20
+ANY_HOST = ("0.0.0.0", "::")
 
 
 class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +76,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 8700
     database: str | None = None
     """None: a SQLite file in the data folder."""
+    files: Path | None = None
+    """Holds pushed files and uploads, for servers on one database to share; None: the data folder."""
+    drain_seconds: float = 0.0
+    """How long to answer requests after SIGTERM, while `/ready` says that the server is about to end."""
+    peer_url: str | None = None
+    """How the other servers on the database reach this one, if not by host and port."""
+    storage: str = "folder"
+    """Where files are kept: `folder` for the data folder, or s3://BUCKET/PREFIX."""
+    storage_public_endpoint: str | None = None
+    """The address by which clients reach the object store, if it is not the server's own."""
+    signed_downloads: bool = True
+    """Let clients fetch large files from the object store itself."""
+    storage_cache_mb: int = 10_240
+    """Copies of the object store's files in the data folder, for what needs them on a disk."""
     public_url: str | None = None
     """The address others use, if it is not host and port."""
     runs_at_once: int = 2
@@ -108,6 +126,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Delete every secret that another key has sealed, instead of refusing to start."""
     default_balance_usd: float | None = None
     """What new users can spend, while teams start with nothing; None for no limit."""
+    metrics: MetricsAddress | None = None
+    """Where to answer `GET /metrics`; None for nowhere."""
+    log_format: LogFormat = "text"
     connections: ConnectionLimits = ConnectionLimits()
     quotas: Quotas = Quotas()
     largest_body: int = 64 * MEGABYTE
@@ -124,12 +145,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Crashes in a row without a single new rollout, after which a run has failed."""
 
     @property
+    def files_folder(self) -> Path:
+        return self.files or self.data
+
+    @property
     def url(self) -> str:
         """For clients elsewhere."""
         return (self.public_url or self.own_url).rstrip("/")
 
     @property
+    def url_for_peers(self) -> str:
+        """For the other servers on the database."""
+        if self.peer_url is None and self.host in ANY_HOST:
+            return f"http://{socket.getfqdn()}:{self.port}"
+        return (self.peer_url or self.own_url).rstrip("/")
+
+    @property
     def own_url(self) -> str:
         """For this machine."""
-        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
+        host = "127.0.0.1" if self.host in ANY_HOST else self.host
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"

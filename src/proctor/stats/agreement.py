@@ -89,7 +89,7 @@ def krippendorff_alpha(
     elif value < ALMOST_ONE:
         interval = _jackknife_interval(value, [(total - group).alpha(scale) for group in groups], level)
     elif scale == "nominal":
-        interval = _perfect_interval(len(groups), 1 - total.expected("nominal"), level)
+        interval = _perfect_interval(len(groups), 1 - total.expected_distance("nominal"), level)
     else:
         interval = None  # how far apart a disagreement would have been is unknown
     return AgreementEstimate(value, interval, observed, len(paired))
@@ -127,7 +127,7 @@ class RatingSums:
             counts,
         )
 
-    def expected(self, scale: Scale) -> float:
+    def expected_distance(self, scale: Scale) -> float:
         """The mean distance of two ratings, drawn from all of them without putting one back."""
         n = self.ratings
         if n < 2:
@@ -137,7 +137,7 @@ class RatingSums:
         return max(0.0, 2 * (n * self.squares - self.total**2)) / (n * (n - 1))
 
     def alpha(self, scale: Scale) -> float | None:
-        expected = self.expected(scale)
+        expected = self.expected_distance(scale)
         if expected < 1e-12:
             return None
         return 1 - (self.unequal if scale == "nominal" else self.apart) / self.ratings / expected
@@ -195,7 +195,7 @@ def _jackknife_interval(value: float, left_out: Sequence[float | None], level: f
 
 
 def _perfect_interval(clusters: int, chance: float, level: float) -> Interval | None:
-    """Nobody disagreed: how low agreement may still be, from how rare disagreement may be in so many."""
+    """No one disagreed: how low agreement may still be, from how rare disagreement may be in so many."""
     if clusters < FEW_UNITS:
         return None
     rarest = clopper_pearson(clusters, clusters, level).low

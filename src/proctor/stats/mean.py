@@ -24,7 +24,7 @@ class MeanEstimate:
     """A mean over `n` tasks and how sure it is.
 
     Without any task there is no mean. With one task, or tasks that all agree, there is no `se`: a printed
-    0 would claim a certainty nobody measured.
+    0 would claim a certainty that was not measured.
     """
 
     mean: float | None

@@ -27,3 +27,14 @@ def predict_total(seen: Sequence[float], count: int, level: float = 0.95) -> Pre
     scatter = stdev(seen) * count * sqrt(1 / len(seen) + 1 / max(1, count))
     reach = t_critical(level, len(seen) - 1) * scatter
     return PredictedTotal(likely, max(0.0, likely - reach), likely + reach)
+
+
+def scale_total(total: PredictedTotal, factor: float) -> PredictedTotal:
+    low, high = (None if end is None else end * factor for end in (total.low, total.high))
+    return PredictedTotal(total.likely * factor, low, high)
+
+
+def raise_total(total: PredictedTotal, least: float) -> PredictedTotal:
+    """The total, where it cannot be less than this."""
+    low, high = (None if end is None else max(end, least) for end in (total.low, total.high))
+    return PredictedTotal(max(total.likely, least), low, high)

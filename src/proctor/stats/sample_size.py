@@ -37,11 +37,11 @@ def detectable_with(n: int, design: PairedDesign, step: float = 0.0) -> float:
 def tasks_to_detect(difference: float, design: PairedDesign, step: float = 0.0) -> int:
     """How many tasks a comparison needs to find a true difference with the design's power."""
 
-    def needed(n: int) -> float:
+    def count_needed(n: int) -> float:
         reach = _reach(n, design) * sqrt(design.variance)
         return ((reach + sqrt(reach**2 + 4 * difference * step)) / (2 * difference)) ** 2
 
-    return _settle(needed)
+    return _settle(count_needed)
 
 
 def variance_range(variance: float, df: int, level: float = 0.8) -> tuple[float, float]:
@@ -61,11 +61,11 @@ def _reach(n: int, design: PairedDesign) -> float:
     return t_critical(1 - design.alpha, df) + t_critical(2 * design.power - 1, df)
 
 
-def _settle(needed: Callable[[int], float]) -> int:
+def _settle(count_needed: Callable[[int], float]) -> int:
     """The smallest n that is as large as what n tasks need, which falls as n grows."""
-    low = min(MOST_TASKS, max(FEWEST, ceil(needed(MOST_TASKS))))
-    high = min(MOST_TASKS, max(low, ceil(needed(low))))
+    low = min(MOST_TASKS, max(FEWEST, ceil(count_needed(MOST_TASKS))))
+    high = min(MOST_TASKS, max(low, ceil(count_needed(low))))
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if needed(middle) <= middle else (middle + 1, high)
+        low, high = (low, middle) if count_needed(middle) <= middle else (middle + 1, high)
     return low

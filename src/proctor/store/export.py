@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from proctor.errors import ConfigError, StoreError, did_you_mean
-from proctor.report import RolloutLine, TimingLine
+from proctor.report.lines import RolloutLine, TimingLine
 from proctor.store.folder import RESULTS, UNREADABLE, open_replacement, read_metadata
 from proctor.store.rows import OPTIONAL
 from proctor.trace import Message, text_of

@@ -20,6 +20,7 @@ from proctor.errors import ConfigError
 from proctor.stats.mean import MeanEstimate
 from proctor.store.folder import METADATA, RESULTS, UNREADABLE
 from proctor.store.locate import journal_base, remembered_bases
+from proctor.support.regular_files import open_regular, read_regular
 
 ENVIRONMENTS = "./environments"
 SHOWN_MATCHES = 4
@@ -197,7 +198,7 @@ def format_matches(folders: Sequence[Path]) -> str:
 def read_run(folder: Path) -> StoredRun:
     """The metadata, or what is wrong with it."""
     try:
-        stored = _decode_metadata((folder / METADATA).read_bytes())
+        stored = _decode_metadata(read_regular(folder / METADATA))
     except OSError as error:
         return damaged_run(folder, f"{METADATA} cannot be read ({error.strerror})")
     except UNREADABLE as error:
@@ -251,7 +252,7 @@ def is_abandoned(folder: Path, status: str) -> bool:
     if status not in ("pending", "running"):
         return False
     try:
-        with (folder / RESULTS).open("rb") as file:
+        with os.fdopen(open_regular(folder / RESULTS), "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:  # held by its writer, or nobody can tell
         return False

@@ -18,6 +18,7 @@ from proctor.errors import StoreError
 from proctor.rollout import RolloutKey, is_score
 from proctor.store.folder import UNREADABLE
 from proctor.store.recorded import StoredPlays
+from proctor.support.regular_files import open_regular
 from proctor.task import TaskId
 
 LABELS = "labels.jsonl"
@@ -53,8 +54,16 @@ class RunLabels(msgspec.Struct, frozen=True):
         return self.by_person.get(person, {})
 
     @property
+    def scores(self) -> dict[str, dict[RolloutKey, float]]:
+        """What each person scored, without what they skipped."""
+        return {
+            person: {key: label.score for key, label in given.items() if label.score is not None}
+            for person, given in self.by_person.items()
+        }
+
+    @property
     def scored(self) -> int:
-        return sum(label.score is not None for labels in self.by_person.values() for label in labels.values())
+        return sum(map(len, self.scores.values()))
 
 
 _decode_label = msgspec.json.Decoder(Label).decode
@@ -79,7 +88,7 @@ def read_labels(folder: Path) -> RunLabels:
 
 def read_label_lines(folder: Path) -> Iterator[bytes]:
     try:
-        with (folder / LABELS).open("rb") as file:
+        with os.fdopen(open_regular(folder / LABELS), "rb") as file:
             yield from file
     except FileNotFoundError:
         return
@@ -122,7 +131,10 @@ def list_for_labelling(plays: StoredPlays, seed: int) -> list[RolloutKey]:
     Each rollout's place comes from a hash, so that rollouts which are added later do not change the order
     of the others.
     """
-    scored = [key for key, line in plays.lines.items() if line.reward is not None]
+    return order_for_labelling((key for key, line in plays.lines.items() if line.reward is not None), seed)
+
+
+def order_for_labelling(scored: Iterable[RolloutKey], seed: int) -> list[RolloutKey]:
     return sorted(scored, key=lambda key: hash_place(key, seed))
 
 

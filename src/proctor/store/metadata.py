@@ -19,7 +19,7 @@ import msgspec
 from proctor.config import headers
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
-from proctor.report import Summary
+from proctor.report.summary import Summary
 from proctor.run import Run
 
 PACKAGES = ("proctor", "aiohttp", "msgspec", "uvloop")

@@ -1,4 +1,4 @@
-"""SQL over any number of runs, by DuckDB: tables `rollouts` and `runs`.
+"""SQL over any number of runs, by DuckDB: tables `rollouts`, `runs` and `labels`.
 
 Rows are copied batch by batch into a database in a temporary folder, so that the size of the runs does not
 matter. Files written by `proctor eval export` are read where they are. Knows nothing of terminals.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -25,8 +25,10 @@ from proctor.store.export import (
     arrow_batches,
     arrow_schema,
     scan_tables,
+    to_text,
 )
 from proctor.store.index import StoredRun, read_run
+from proctor.store.labels import RunLabels, read_labels
 
 READERS = {
     ".csv": "read_csv(?, header = true, sample_size = -1)",
@@ -55,6 +57,16 @@ RUN_FIELDS = {
     "folder": "VARCHAR",
 }
 """Columns of the table `runs`."""
+LABEL_FIELDS = {
+    "run_id": "VARCHAR",
+    "example_id": "VARCHAR",
+    "rollout": "BIGINT",
+    "person": "VARCHAR",
+    "score": "DOUBLE",
+    "note": "VARCHAR",
+    "at": "DOUBLE",
+}
+"""Columns of the table `labels`; `run_id`, `example_id` and `rollout` are those of `rollouts`."""
 
 
 class QueryAnswer(msgspec.Struct, frozen=True):
@@ -129,7 +141,9 @@ def fill_tables(connection: Any, folders: Sequence[Path], exports: Sequence[Path
         sources.append("SELECT * FROM stored_rollouts")
     sources += [view_export(connection, path, number) for number, path in enumerate(exports)]
     connection.execute(f"CREATE VIEW rollouts AS {' UNION ALL BY NAME '.join(sources)}")
-    create_runs(connection, [read_run(folder) for folder in folders])
+    stored = [read_run(folder) for folder in folders]
+    create_table(connection, "runs", RUN_FIELDS, map(list_run_fields, stored))
+    create_table(connection, "labels", LABEL_FIELDS, (row for run in stored for row in list_labels(run)))
     return sum(table.faults for table in tables)
 
 
@@ -181,12 +195,15 @@ def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def create_runs(connection: Any, runs: Sequence[StoredRun]) -> None:
-    columns = ", ".join(f"{name} {kind}" for name, kind in RUN_FIELDS.items())
-    connection.execute(f"CREATE TABLE runs ({columns})")
-    if runs:
-        marks = ", ".join("?" * len(RUN_FIELDS))
-        connection.executemany(f"INSERT INTO runs VALUES ({marks})", [list_run_fields(run) for run in runs])
+def create_table(
+    connection: Any, name: str, fields: Mapping[str, str], rows: Iterable[Sequence[Any]]
+) -> None:
+    columns = ", ".join(f'"{field}" {kind}' for field, kind in fields.items())
+    connection.execute(f"CREATE TABLE {name} ({columns})")
+    values = list(rows)
+    if values:
+        marks = ", ".join("?" * len(fields))
+        connection.executemany(f"INSERT INTO {name} VALUES ({marks})", values)
 
 
 def list_run_fields(run: StoredRun) -> list[Any]:
@@ -202,3 +219,18 @@ def list_run_fields(run: StoredRun) -> list[Any]:
         run.planned,
         str(run.folder),
     ]
+
+
+def list_labels(run: StoredRun) -> Iterator[list[Any]]:
+    """What people said of a run's rollouts; of several labels that one person gave a rollout, the last."""
+    for given in read_run_labels(run).by_person.values():
+        for label in given.values():
+            task = to_text(label.example_id)
+            yield [run.id, task, label.rollout, label.person, label.score, label.note, label.at]
+
+
+def read_run_labels(run: StoredRun) -> RunLabels:
+    try:
+        return read_labels(run.folder)
+    except StoreError as error:
+        raise ConfigError(str(error)) from error

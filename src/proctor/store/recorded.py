@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from proctor.errors import Failure, StoreError
-from proctor.report import ErrorLine, ReusedReplies, RolloutLine
+from proctor.report.lines import ErrorLine, ReusedReplies, RolloutLine
 from proctor.rollout import RecordedPlay, RolloutKey, is_settled
 from proctor.store.folder import RESULTS, UNREADABLE, read_line
 from proctor.store.replay import KNOWN_FIELDS, StoredRow

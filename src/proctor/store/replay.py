@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from proctor.errors import StoreError
-from proctor.report import ErrorLine, RolloutLine, TimingLine
+from proctor.report.lines import ErrorLine, RolloutLine, TimingLine
 from proctor.rollout import Subscore
 from proctor.store.folder import UNREADABLE
 from proctor.store.rows import OPTIONAL
@@ -42,7 +42,7 @@ class StoredTiming(TimingLine, frozen=True):
     model: StoredPhase = StoredPhase()
 
 
-class StoredCall(msgspec.Struct, frozen=True):
+class StoredCall(msgspec.Struct, frozen=True, gc=False):
     """One model call; see store/rows.py for what the numbers in it mean."""
 
     role: str = AGENT
@@ -83,7 +83,7 @@ class StoredRow(RolloutLine, frozen=True):
 KNOWN_FIELDS = {*StoredRow.__struct_fields__, *OPTIONAL, "is_completed"}
 
 
-class ToolUse(msgspec.Struct, frozen=True):
+class ToolUse(msgspec.Struct, frozen=True, gc=False):
     """A tool call and its result."""
 
     name: str
@@ -101,7 +101,7 @@ class ToolUse(msgspec.Struct, frozen=True):
             return None
 
 
-class ReplayMessage(msgspec.Struct, frozen=True):
+class ReplayMessage(msgspec.Struct, frozen=True, gc=False):
     """One message, with the model call that produced it and the tools it called."""
 
     index: int
@@ -122,11 +122,11 @@ class ReplayMessage(msgspec.Struct, frozen=True):
 
     @property
     def reasoning(self) -> str:
-        text = self.message.get("reasoning_content") if isinstance(self.message, Mapping) else None
+        text = self.message.get("reasoning_content") if isinstance(self.message, dict) else None
         return text if isinstance(text, str) else ""
 
 
-class SideCall(msgspec.Struct, frozen=True):
+class SideCall(msgspec.Struct, frozen=True, gc=False):
     """A model call that produced no message of the conversation: it failed, or a judge or helper made it."""
 
     call: StoredCall
@@ -159,15 +159,16 @@ class RolloutReplay(msgspec.Struct, frozen=True):
 def decode_replay(raw: bytes) -> RolloutReplay:
     try:
         row = msgspec.json.decode(raw, type=StoredRow)
-        fields = msgspec.json.decode(raw, type=dict[str, Any])
+        fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+        others = {name: value for name, value in fields.items() if name not in KNOWN_FIELDS}
+        columns = {name: msgspec.json.decode(value) for name, value in others.items()}
     except UNREADABLE as error:
         raise StoreError(f"This rollout's row cannot be read: {error}; --json shows it as it is.") from error
-    return build_replay(row, fields)
+    return build_replay(row, columns)
 
 
-def build_replay(row: StoredRow, fields: Mapping[str, Any]) -> RolloutReplay:
-    """The replay of a row; fields that no row of ours has are state columns."""
-    columns = {name: value for name, value in fields.items() if name not in KNOWN_FIELDS}
+def build_replay(row: StoredRow, columns: dict[str, Any]) -> RolloutReplay:
+    """The replay of a row and its state columns: the fields that no row of ours has."""
     return RolloutReplay(row, tuple(iterate_events(row)), columns)
 
 
@@ -300,15 +301,15 @@ def pair_calls_with_results(
 
 def parse_tool_calls(message: Any) -> list[tuple[str | None, str, str]]:
     """Id, name and arguments of each tool call, in our shape or in that of OpenAI."""
-    calls = message.get("tool_calls") if isinstance(message, Mapping) else None
+    calls = message.get("tool_calls") if isinstance(message, dict) else None
     return [parse_tool_call(call) for call in calls] if isinstance(calls, list) else []
 
 
 def parse_tool_call(call: Any) -> tuple[str | None, str, str]:
-    if not isinstance(call, Mapping):
+    if not isinstance(call, dict):
         return None, str(call), ""
     made = call.get("function", call)
-    if not isinstance(made, Mapping):
+    if not isinstance(made, dict):
         return call.get("id"), str(made), ""
     arguments = made.get("arguments")
     text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()
@@ -319,12 +320,12 @@ def parse_tool_call(call: Any) -> tuple[str | None, str, str]:
 
 
 def role_of(message: Any) -> str:
-    return str(message.get("role", "?")) if isinstance(message, Mapping) else "?"
+    return str(message.get("role", "?")) if isinstance(message, dict) else "?"
 
 
 def content_of(message: Any) -> str:
     """The text of a message, with a placeholder for each part that is not text."""
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         return str(message)
     content = message.get("content")
     if content is None or isinstance(content, str):
@@ -335,7 +336,7 @@ def content_of(message: Any) -> str:
 
 
 def part_text(part: Any) -> str:
-    if not isinstance(part, Mapping):
+    if not isinstance(part, dict):
         return str(part)
     if part.get("type") == "text":
         return text_of({"content": [part]})
@@ -345,7 +346,7 @@ def part_text(part: Any) -> str:
 def part_source(part: Mapping[str, Any]) -> str:
     """The source of an image or sound; inline data as its type and size."""
     held = part.get(str(part.get("type")))
-    url = held.get("url") if isinstance(held, Mapping) else held
+    url = held.get("url") if isinstance(held, dict) else held
     if isinstance(url, str) and not url.startswith("data:"):
         return url
     size = len(msgspec.json.encode(part))

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from proctor.errors import Failure
-from proctor.report import count_reused, helper_usage
+from proctor.report.lines import count_reused, helper_usage
 from proctor.rollout import Attempt, Rollout
 from proctor.trace import Message, ModelCall, ToolSpec, Trace, Usage, last_assistant_text
 

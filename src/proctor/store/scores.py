@@ -12,7 +12,9 @@ import msgspec
 from proctor.comparison.scores import RunScores, ScoreLine, ScoresBuilder, TaskScores
 from proctor.config.prices import find_price
 from proctor.contracts import PASS_THRESHOLD
-from proctor.report import RolloutLine, Summary, Tally
+from proctor.report.lines import RolloutLine
+from proctor.report.summary import Summary
+from proctor.report.tally import Tally
 from proctor.rollout import RolloutKey
 from proctor.store.folder import UNREADABLE, read_metadata
 from proctor.store.traces import read_raw_lines

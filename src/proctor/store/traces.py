@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from proctor.errors import ConfigError, StoreError
-from proctor.report import ErrorLine, TimingLine
+from proctor.report.lines import ErrorLine, TimingLine
 from proctor.rollout import Outcome, is_settled
 from proctor.store.folder import RESULTS, UNREADABLE
 from proctor.store.index import expand_path, find_run, is_run_folder, run_name

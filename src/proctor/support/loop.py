@@ -1,4 +1,4 @@
-"""Set up a process that plays rollouts: its event loop, file limit and garbage collector."""
+"""Set up a process that plays rollouts or serves: its event loop, file limit and garbage collector."""
 
 from __future__ import annotations
 
@@ -53,17 +53,22 @@ def raise_file_limit() -> None:
 
 
 def tune_garbage_collector() -> None:
-    """Collect less often: imports stay, and rollouts leave few cycles."""
+    """Collect less often: imports stay, and rollouts and requests leave few cycles."""
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)
 
 
-def set_up_child(descriptor: int) -> socket.socket:
-    """Set up a child process of ours; returns the socket to its parent."""
+def prepare_child() -> None:
+    """Set up a child process of ours."""
     faulthandler.enable()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # so that the last output of a killed process is not lost
     raise_file_limit()
+
+
+def set_up_child(descriptor: int) -> socket.socket:
+    """Set up a child process of ours; returns the socket to its parent."""
+    prepare_child()
     connection = socket.socket(fileno=descriptor)
     connection.set_inheritable(False)
     return connection

@@ -62,7 +62,7 @@ class OwnThreadCall:
         return True
 
     def abandon(self) -> None:
-        """Whatever comes now, nobody waits for it."""
+        """Discard the result: no caller waits for it any more."""
         if self.result.done() and not self.result.cancelled():
             self.result.exception()
         else:

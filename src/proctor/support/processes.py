@@ -1,10 +1,11 @@
-"""Child processes: launch a fresh Python, end a process group, describe how a process exited.
+"""Child processes: launch a fresh Python, end a process group, end with a parent, describe how one exited.
 
 Knows nothing of what they are for.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+PR_SET_PDEATHSIG = 1
 LAST_WORDS = 3
 """Lines quoted from the output of a dead process."""
 LONGEST_WORD = 300
@@ -40,6 +42,13 @@ def end_group(leader: int) -> None:
     """Kill a process group: its leader and all that it left behind."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when the thread ends that started it; Linux only."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the kernel knew
+        os._exit(1)
 
 
 def describe_exit(code: int) -> str:

@@ -27,7 +27,7 @@ LATEST_CAPABILITIES = 0x20080522
 def lead_out(port: str, path: str, capabilities: str, _: str, *command: str) -> None:
     listener = socket.create_server((LOOPBACK, int(port)), backlog=64)
     if is_grandchild():
-        os.closerange(0, 3)  # whoever reads the command's output must see its end
+        os.closerange(0, 3)  # readers of the command's output must see its end
         if capabilities == "drop":
             drop_capabilities()
         serve(listener, path)

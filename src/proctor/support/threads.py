@@ -24,6 +24,9 @@ WATCH_SECONDS = 0.003
 FEWEST = 4
 MOST = 1024
 
+AWAITED, DISMISSED = True, False
+"""What a thread is woken for: there are jobs, or there will be none."""
+
 
 def recommended_max_workers(concurrency: int) -> int:
     """Threads for so many concurrent rollouts: one each, within reason, since most of them wait."""
@@ -43,7 +46,16 @@ class Threads:
     def __init__(self, most: int = 32) -> None:
         self.most = most
         self._home: LoopMailbox | None = None
+        self._started = 0
         self._reset()
+
+    def __del__(self) -> None:
+        self._dismiss()
+
+    def _dismiss(self) -> None:
+        """Have every thread end when its job is done."""
+        for _ in range(self._started):
+            self._wake.put(DISMISSED)
 
     def _reset(self) -> None:
         self._started = 0
@@ -51,7 +63,7 @@ class Threads:
         self._handed_at = 0.0
         self._collected: list[ThreadJob] = []
         self._jobs: deque[ThreadJob] = deque()
-        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
 
     def resize(self, most: int) -> None:
         self.most = most
@@ -81,7 +93,7 @@ class Threads:
         if not self._watched:
             self._watch(home)
         for _ in range(min(len(jobs), self._started)):
-            self._wake.put(None)
+            self._wake.put(AWAITED)
 
     def _watch(self, home: LoopMailbox) -> None:
         """One thread handles quick jobs; more are added when jobs queue and few finish."""
@@ -113,17 +125,19 @@ class Threads:
         known = self._home
         if known is not None and known.thread == threading.get_ident() and known.loop.is_running():
             return known
-        self._reset()  # threads may be stuck with jobs of the last loop
+        self._dismiss()  # they may be stuck with jobs of the last loop
+        self._reset()
         self._home = LoopMailbox(asyncio.get_running_loop())
         return self._home
 
 
-def _work(jobs: deque[ThreadJob], wake: queue.SimpleQueue[None]) -> None:
+def _work(jobs: deque[ThreadJob], wake: queue.SimpleQueue[bool]) -> None:
     while True:
         try:
             job = jobs.popleft()
         except IndexError:
-            wake.get()
+            if wake.get() is DISMISSED:
+                return
             continue
         value: Any = None
         error: BaseException | None = None
@@ -132,6 +146,7 @@ def _work(jobs: deque[ThreadJob], wake: queue.SimpleQueue[None]) -> None:
         except BaseException as raised:
             error = raised
         job.home.deliver(job.future, value, error)
+        del job, value, error  # an idle thread keeps nothing alive, least of all its own pool
 
 
 class LoopMailbox:

@@ -9,5 +9,5 @@ from proctor.packages.loading import find_environment, load
 
 
 def load_environment(env_id: str, **env_args: Any) -> EnvironmentProtocol:
-    """The environment of that name: an installed package, a folder in ./environments, or a path."""
+    """The environment with that name: an installed package, a folder in ./environments, or a path."""
     return load(find_environment(env_id), env_args)

@@ -6,7 +6,7 @@ Knows aiohttp. Knows nothing of folders or terminals.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, cast
 
 import msgspec
@@ -21,7 +21,7 @@ from proctor.errors import ProctorError
 from proctor.pages.files import BuiltPages
 from proctor.pages.policy import SAFE_HEADERS
 from proctor.reading.exchange import JSON, Download, ReadingRoute, ReadRequest
-from proctor.reading.port import RunLibrary
+from proctor.reading.library import RunLibrary
 from proctor.reading.routes import READING_ROUTES
 from proctor.support.logs import log
 from proctor.viewer.guard import find_refusal
@@ -98,10 +98,11 @@ async def send_stream(
     """Send chunks as they come. If the browser goes away, so does whatever makes them."""
     response = web.StreamResponse(headers=headers)
     await response.prepare(request)
-    async with aclosing(cast(AsyncGenerator[bytes, None], chunks)) as stream:
-        async for chunk in stream:
-            await response.write(chunk)
-    await response.write_eof()
+    with suppress(ConnectionResetError):  # the reader has gone
+        async with aclosing(cast(AsyncGenerator[bytes, None], chunks)) as stream:
+            async for chunk in stream:
+                await response.write(chunk)
+        await response.write_eof()
     return response
 
 

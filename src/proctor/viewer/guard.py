@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 OWN_SITES = frozenset({"same-origin", "none"})
-"""Of `Sec-Fetch-Site`: our own pages, and addresses that somebody typed."""
+"""Of `Sec-Fetch-Site`: our own pages, and typed addresses."""
 
 
 def find_refusal(method: str, path: str, headers: Mapping[str, str]) -> tuple[int, str] | None:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from proctor.trace import Piece
-from proctor.wires.chat import delta_events, deltas, encode_reply, encode_stream, stream_head
+from proctor.wires.chat_server import delta_events, deltas, encode_reply, encode_stream, stream_head
 from proctor.wires.codec import NOTHING, copy_if_present, encode_event, encode_json, event_data
 from proctor.wires.wire import Answer, ModelRequest, rest_of
 

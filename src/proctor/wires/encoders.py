@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from proctor.trace import Piece
-from proctor.wires import chat, messages, responses
+from proctor.wires import chat_server, messages_server, responses_server
 from proctor.wires.chat_stream import ChatStreamEncoder
 from proctor.wires.messages_stream import MessagesStreamEncoder
 from proctor.wires.responses_stream import ResponsesStreamEncoder
@@ -21,9 +21,9 @@ class StreamEncoder(Protocol):
 
 
 ENCODERS: dict[str, Callable[[ModelRequest, Answer], StreamEncoder]] = {
-    chat.WIRE.path: ChatStreamEncoder,
-    responses.WIRE.path: ResponsesStreamEncoder,
-    messages.WIRE.path: MessagesStreamEncoder,
+    chat_server.WIRE.path: ChatStreamEncoder,
+    responses_server.WIRE.path: ResponsesStreamEncoder,
+    messages_server.WIRE.path: MessagesStreamEncoder,
 }
 
 

@@ -13,14 +13,9 @@ import msgspec
 from proctor.trace import Piece
 from proctor.wires.codec import encode_json, event_data
 from proctor.wires.content import Part, text_part
-from proctor.wires.messages import (
-    block_events,
-    closing_events,
-    encode_reply,
-    encode_stream,
-    encode_typed_event,
-    opening_event,
-)
+from proctor.wires.messages import without_nulls
+from proctor.wires.messages_events import block_events, closing_events, encode_typed_event, opening_event
+from proctor.wires.messages_server import encode_reply, encode_stream
 from proctor.wires.wire import Answer, ModelRequest, rest_of
 
 STREAM_PARAMETERS = {"stream": True}
@@ -144,7 +139,3 @@ class MessagesStreamEncoder:
     def _encode_delta(self, kind: str, field: str, text: str) -> bytes:
         delta = {"type": kind, field: text}
         return encode_typed_event("content_block_delta", index=self._index, delta=delta)
-
-
-def without_nulls(usage: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in usage.items() if value is not None}

@@ -13,18 +13,16 @@ import msgspec
 from proctor.trace import Piece
 from proctor.wires.codec import NOTHING, encode_event, encode_json, event_data
 from proctor.wires.content import Part
-from proctor.wires.responses import (
+from proctor.wires.responses_events import (
     Event,
     closing_item_events,
     delta_event,
-    encode_reply,
     item_events,
     opening_events,
     opening_item_events,
-    reasoning_item,
-    text_item,
     texts_of,
 )
+from proctor.wires.responses_server import encode_reply, reasoning_item, text_item
 from proctor.wires.wire import Answer, ModelRequest, rest_of
 
 STREAM_PARAMETERS = {"stream": True}

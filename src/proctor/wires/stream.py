@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from proctor.trace import Usage
-from proctor.wires import chat
+from proctor.wires import chat, chat_server
 from proctor.wires.codec import UNREADABLE, event_data
 from proctor.wires.events import EventSplitter
 from proctor.wires.wire import Wire
@@ -43,7 +43,7 @@ class MeteredStream:
     def end(self) -> tuple[bytes, bytes]:
         """Whatever is left when nothing more comes."""
         left = self._read(self._splitter.end())
-        if self._wire is chat.WIRE and self.has_usage:
+        if self._wire is chat_server.WIRE and self.has_usage:
             self.is_whole = True  # some servers leave out [DONE], but the usage comes last
         return left
 

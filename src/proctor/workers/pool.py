@@ -1,8 +1,9 @@
-"""Worker processes that play for one run: each rollout ends once, whichever worker dies.
+"""Workers that play for one run: each rollout ends once, whichever worker dies.
 
-A dead worker is noticed by its closed socket or by its exit. Its units go to other workers, and a new worker
-replaces it. A rollout that lost two workers is played alone, so that it is not blamed for a neighbour; if it
-loses three more, it ends in an error. A run whose workers only die ends. Knows nothing of what is played.
+A dead worker is noticed by its closed connection or by its exit. Its units go to other workers, and a new
+worker replaces it. A rollout that lost two workers is played alone, so that it is not blamed for a neighbour;
+if it loses three more, it ends in an error. A run whose workers only die ends. Knows neither what is played
+nor where workers run.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import msgspec
@@ -23,15 +24,17 @@ from proctor.engine.player import check_capacity
 from proctor.engine.seat import Emit
 from proctor.errors import ConfigError, EnvError, Failure, ProctorError
 from proctor.events import ModelCalled, RolloutRetried
-from proctor.report import RolloutLine
+from proctor.report.lines import RolloutLine
 from proctor.rollout import Attempt, Rollout, RolloutKey, Span, Timing
 from proctor.support.logs import FILE_ONLY, log, log_printed
-from proctor.support.processes import describe_exit
 from proctor.trace import ToolSpec, Trace
-from proctor.workers.child import WorkerDiedError, WorkerHandle
+from proctor.workers.backend import OpenBackend, WorkerBackend
+from proctor.workers.handle import WorkerDiedError, WorkerHandle
+from proctor.workers.local_backend import LocalBackend
 from proctor.workers.shares import limit_workers, worker_share
 from proctor.workers.wire import (
     DrainWorker,
+    RunFile,
     ShareTools,
     StartWorker,
     UnitResult,
@@ -42,6 +45,7 @@ from proctor.workers.wire import (
     WorkerReady,
     WorkerRefused,
     read_frame,
+    unpack_events,
     unpack_rollouts,
 )
 
@@ -55,6 +59,10 @@ DYING_SECONDS = 5.0
 """From the end of the conversation to the end of the process."""
 QUIET_SECONDS = 60.0
 LOOK_SECONDS = 2.0
+REOPEN_SECONDS = 2.0
+"""Between attempts to open a worker whose backend fails, while others play on."""
+OTHERS_SECONDS = 5.0
+"""From the first ready worker to the first unit, where the others may have to wait for room."""
 
 
 class WorkerPool:
@@ -68,6 +76,7 @@ class WorkerPool:
         traits: Traits,
         folder: Path,
         emit: Emit,
+        backend: OpenBackend | None = None,
         budget: ResizableSemaphore | None = None,
         sharers: int = 1,
     ) -> None:
@@ -85,8 +94,11 @@ class WorkerPool:
         limits = [budget, None if traits.capacity is None else ResizableSemaphore(traits.capacity)]
         self._limits = [limit for limit in limits if limit is not None]
         """Limits on all workers together: the endpoint's budget and the environment's capacity."""
+        self._opening_backend: OpenBackend = backend or LocalBackend()
+        self._backend: WorkerBackend
+        self._leaving = AsyncExitStack()
         self._children: list[WorkerHandle] = []
-        self._listening: set[asyncio.Task[None]] = set()
+        self._listening: dict[asyncio.Task[None], WorkerHandle] = {}
         self._changed = asyncio.Event()
         self._alone = asyncio.Semaphore(count)
         self._started = 0
@@ -98,9 +110,12 @@ class WorkerPool:
 
     async def __aenter__(self) -> WorkerPool:
         try:
+            await self._open_backend()
+            if self._is_over():
+                return self
             for seat in range(self.count):
-                await self._start_worker(seat)
-            await self._until(lambda: len(self._living()) == self.count)
+                self._start_worker(seat)
+            await self._wait_for_workers()
             if self.trouble is not None:
                 raise self.trouble
         except BaseException:
@@ -108,12 +123,40 @@ class WorkerPool:
             raise
         return self
 
+    async def _open_backend(self) -> None:
+        """Open it, unless the run is stopped meanwhile."""
+        opening = asyncio.create_task(self._leaving.enter_async_context(self._opening_backend))
+        opening.add_done_callback(lambda _: self._changed.set())
+        try:
+            await self._until(opening.done)
+        finally:
+            if not opening.done():
+                opening.cancel()
+                await asyncio.wait([opening])
+        if not opening.cancelled():
+            self._backend = opening.result()
+
+    async def _wait_for_workers(self) -> None:
+        """Until all are ready; if they may wait for room, until some are and the rest had a moment."""
+        if self._backend.starts_with_some:
+            await self._until(lambda: bool(self._living_workers()))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(OTHERS_SECONDS):
+                    await self._until(lambda: len(self._living_workers()) == self.count)
+        else:
+            await self._until(lambda: len(self._living_workers()) == self.count)
+
     async def __aexit__(self, *_: object) -> None:
         self._closing = True
+        opening = [task for task, child in self._listening.items() if not child.is_open]
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
         await asyncio.gather(*(child.leave() for child in self._children))
         for task in self._listening:
             task.cancel()
         await asyncio.gather(*self._listening, return_exceptions=True)
+        await self._leaving.aclose()
 
     def check(self, rollouts_per_task: int) -> None:
         check_capacity(self._traits, self.rules, rollouts_per_task)
@@ -167,11 +210,11 @@ class WorkerPool:
         return msgspec.structs.replace(slot, earlier=(*slot.earlier, lost))
 
     async def _play_beside(self, unit: Unit) -> Sequence[Rollout]:
-        """By the least busy worker. Empty when nothing more is to be started."""
-        await self._until(lambda: bool(self._living()))
+        """By the least busy worker. Empty once nothing more will be started."""
+        await self._until(lambda: bool(self._living_workers()))
         if self._is_over():
             return ()
-        child = min(self._living(), key=lambda child: child.load)
+        child = min(self._living_workers(), key=lambda child: child.load)
         return await child.play(self._next_number(), unit)
 
     async def _play_alone(self, unit: Unit) -> Sequence[Rollout]:
@@ -179,7 +222,7 @@ class WorkerPool:
         async with self._alone:
             if self._is_over():
                 return ()
-            child = await self._start_worker(0, is_alone=True)
+            child = self._start_worker(0, is_alone=True)
             try:
                 await self._until(lambda: child.is_ready or child.end is not None)
                 return () if self._is_over() else await child.play(self._next_number(), unit)
@@ -204,7 +247,7 @@ class WorkerPool:
     def _is_over(self) -> bool:
         return self._stopping or self.trouble is not None
 
-    def _living(self) -> list[WorkerHandle]:
+    def _living_workers(self) -> list[WorkerHandle]:
         return [
             child for child in self._children if child.is_ready and child.end is None and not child.is_alone
         ]
@@ -213,46 +256,68 @@ class WorkerPool:
         self.trouble = self.trouble or error
         self._changed.set()
 
-    async def _start_worker(self, seat: int, *, is_alone: bool = False) -> WorkerHandle:
+    def _start_worker(self, seat: int, *, is_alone: bool = False) -> WorkerHandle:
         self._started += 1
-        child = WorkerHandle(
-            self._started, seat, self._folder / f"worker-{self._started}.log", is_alone=is_alone
-        )
+        process = self._backend.create_process(self._started, self._folder / f"worker-{self._started}.log")
+        child = WorkerHandle(self._started, seat, process, is_alone=is_alone)
         self._children.append(child)
-        share = worker_share(self._start, self.count, seat, self._sharers)
-        reader = await child.connect(msgspec.structs.replace(share, number=child.number))
-        task = asyncio.create_task(self._listen(child, reader))
-        self._listening.add(task)
-        task.add_done_callback(self._listening.discard)
+        task = asyncio.create_task(self._attend(child))
+        self._listening[task] = child
+        task.add_done_callback(self._listening.pop)
         return child
+
+    async def _attend(self, child: WorkerHandle) -> None:
+        """Open a worker, listen to it, and replace it if it dies."""
+        share = worker_share(self._start, self.count, child.seat, self._sharers)
+        try:
+            try:
+                reader = await child.connect(msgspec.structs.replace(share, number=child.number))
+            except EnvError as error:
+                await self._reopen(child, error)
+                return
+            await self._listen(child, reader)
+            if not (self._closing or child.end is not None):
+                await self._replace_dead_worker(child)
+        except ProctorError as error:
+            child.fail(WorkerDiedError(str(error)))
+            self._give_up(error)
+
+    async def _reopen(self, child: WorkerHandle, error: EnvError) -> None:
+        """Try another worker in place of one that could not be opened; without any left, the run ends."""
+        child.fail(WorkerDiedError(f"{child.name} could not be opened: {error}"))
+        self._forget(child)
+        self._deaths += 1
+        if not self._living_workers() and self._deaths > DEATHS_IN_A_ROW * self.count:
+            raise error
+        log.warning("worker %d could not be opened: %s", child.number, error)
+        self._changed.set()
+        await asyncio.sleep(REOPEN_SECONDS)
+        if not (self._is_over() or self._closing or child.is_alone):
+            self._start_worker(child.seat)
 
     async def _listen(self, child: WorkerHandle, reader: asyncio.StreamReader) -> None:
         watch = asyncio.create_task(self._watch(child))
         try:
             while (frame := await read_frame(reader)) is not None:
-                child.heard_at = time.monotonic()
+                child.last_frame_at = time.monotonic()
                 self._handle(child, frame)
         except Exception:
             log.exception("%s cannot be understood", child.name)
-            child.kill()
+            child.process.kill()
         finally:
             watch.cancel()
             child.hang_up()
-        if self._closing or child.end is not None:
-            return
-        try:
-            await self._replace_dead_worker(child)
-        except ProctorError as error:
-            self._give_up(error)
 
     def _handle(self, child: WorkerHandle, frame: WorkerFrame) -> None:
         if isinstance(frame, WorkerEvents):
-            for event in frame.events:
+            for event in unpack_events(frame):
                 if isinstance(event, ModelCalled) and event.call.reply is not None:
                     self._note_answer()
                 self._emit(event)
         elif isinstance(frame, UnitResult):
             self._take(child, frame)
+        elif isinstance(frame, RunFile):
+            keep_file(self._folder, frame)
         elif isinstance(frame, WorkerLogLine):
             logging.getLogger(frame.logger).log(
                 frame.level,
@@ -292,43 +357,51 @@ class WorkerPool:
         is_reported = False
         looked_at = time.monotonic()
         while True:
-            was_dead = child.process.poll() is not None
+            was_dead = child.process.is_over
             await asyncio.sleep(LOOK_SECONDS)
             if was_dead:  # and everything it sent has been read meanwhile
                 child.hang_up()
             now = time.monotonic()
             if now - looked_at > 2 * LOOK_SECONDS:  # this process slept, after Ctrl-Z for example
-                child.heard_at = now
+                child.last_frame_at = now
             looked_at = now
-            quiet = now - child.heard_at
+            quiet = now - child.last_frame_at
             if quiet > QUIET_SECONDS and not is_reported:
                 busy = "something blocks its event loop" if child.is_ready else "it loads the environment"
                 log.warning("%s has said nothing for %d s: %s", child.name, quiet, busy)
             is_reported = quiet > QUIET_SECONDS
             if child.is_ready and limit and quiet > max(limit, QUIET_SECONDS):
-                child.kill()
+                child.process.kill()
 
     async def _replace_dead_worker(self, child: WorkerHandle) -> None:
         """Log how a worker died, owe its units again, and start another."""
-        code = await child.wait_for_end(DYING_SECONDS)
-        child.kill()  # what it started and cannot close any more
-        how = f"{child.name} {describe_exit(code)}"
+        end = await child.wait_for_end(DYING_SECONDS)
+        child.process.kill()  # what it started and cannot close any more
+        how = f"{child.name} {end.how}"
         words = child.last_words()
-        said = f"; its last words: {words}" if words else ""
+        output = f"; its last words: {words}" if words else ""
         for line in child.crash_lines():
             log_printed(f"worker {child.number}: {line}")
         self._deaths += not child.is_alone
-        fell_at_the_start = code >= 0 and not child.is_ready
+        fell_at_the_start = end.by_itself and not child.is_ready
         if self._deaths > DEATHS_IN_A_ROW * self.count or fell_at_the_start:
-            self._give_up(EnvError(f"{how}{said}; see {child.log_file}"))
+            self._give_up(EnvError(f"{how}{output}; see {child.process.log_file}"))
         else:
-            log.warning("%s; %d units it was playing are played again by others%s", how, child.lost, said)
+            log.warning("%s; %d units it was playing are played again by others%s", how, child.lost, output)
         child.fail(WorkerDiedError(how))
         child.remove_empty_log()
         self._forget(child)
         if not (self._is_over() or self._closing or child.is_alone):
-            await self._start_worker(child.seat)
+            self._start_worker(child.seat)
         self._changed.set()
+
+
+def keep_file(folder: Path, frame: RunFile) -> None:
+    path = (folder / frame.path).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ValueError(f"a worker sent a file for {frame.path!r}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(frame.data)
 
 
 def failed_rollout(slot: Slot, failure: Failure, started_at: float) -> Rollout:

@@ -1,7 +1,8 @@
 """A worker process: loads the environment for itself, plays units and reports the results.
 
-Started with the number of the socket to the run. Ends when the run is gone, whatever the reason. What the
-environment prints goes to the worker's log file.
+On the run's machine it is started with the number of the socket to the run; `remote_process.py` starts it on
+others. Ends when the run is gone, whatever the reason. What the environment prints goes to the worker's log
+file.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 import socket
 import sys
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from proctor.agents.resolve import resolve_agent
-from proctor.contracts import set_optional_run_folder
 from proctor.endpoints.endpoint import open_model
 from proctor.endpoints.reply_cache import open_cache
 from proctor.engine.player import Player
@@ -28,6 +30,8 @@ from proctor.environments import load_environment, set_environment_concurrency
 from proctor.errors import ConfigError, ProctorError, RolloutError
 from proctor.events import Event
 from proctor.gateway.gateway import RolloutGateway
+from proctor.optional_contracts import set_optional_run_folder
+from proctor.rollout import Rollout
 from proctor.store.rows import encode_row
 from proctor.support.logs import log
 from proctor.support.loop import exit_now, run_in_loop, set_up_child, tune_garbage_collector
@@ -36,6 +40,7 @@ from proctor.workers.wire import (
     DrainWorker,
     FrameWriter,
     PlayUnit,
+    RunFile,
     ShareTools,
     StartWorker,
     UnitResult,
@@ -45,11 +50,13 @@ from proctor.workers.wire import (
     WorkerPrinted,
     WorkerReady,
     WorkerRefused,
+    pack_events,
     pack_rollouts,
     read_frame,
     strip_content,
     unpack_unit,
 )
+from proctor.workflow.artifacts import ARTIFACTS, name_folder
 
 ALIVE_SECONDS = 5.0
 TOGETHER_SECONDS = 0.02
@@ -63,6 +70,8 @@ class RolloutWorker:
     def __init__(self, start: StartWorker, sender: FrameWriter) -> None:
         self.send = sender.send
         self.tools = start.tools
+        self.sends_traces = start.sends_traces
+        self.files_to_send = Path(start.folder) if start.sends_files else None
         self.environment = load_environment(start.found, start.config)
         set_environment_concurrency(self.environment, start.config, start.rules.at_once)
         set_optional_run_folder(self.environment, Path(start.folder))
@@ -105,6 +114,8 @@ class RolloutWorker:
         try:
             rollouts = await self.player.play(unpack_unit(frame))
             rows = [encode_row(rollout, self.tools) for rollout in rollouts]
+            if self.files_to_send is not None:
+                self._send_files(self.files_to_send, rollouts)
         except asyncio.CancelledError:
             raise
         except ConfigError as error:
@@ -117,7 +128,20 @@ class RolloutWorker:
         if self.player.trouble is not None:
             self.send(build_refusal(self.player.trouble))
         self._send_events()
-        self.send(UnitResult(frame.number, pack_rollouts(rollouts), rows))
+        self.send(UnitResult(frame.number, self._pack(rollouts), rows))
+
+    def _pack(self, rollouts: Sequence[Rollout]) -> bytes:
+        """Rollouts for the run's listeners; also until the run has the tools, which the first trace shows."""
+        shows_tools = not self.tools and any(call.tools for each in rollouts for call in each.trace.calls[:1])
+        return pack_rollouts(rollouts) if self.sends_traces or shows_tools else b""
+
+    def _send_files(self, folder: Path, rollouts: Sequence[Rollout]) -> None:
+        """Send what these rollouts left for the run's folder, before they count as finished."""
+        for rollout in rollouts:
+            kept = folder / ARTIFACTS / name_folder(rollout.task.id, rollout.number)
+            for file in sorted(path for path in kept.rglob("*") if path.is_file() and not path.is_symlink()):
+                self.send(RunFile(file.relative_to(folder).as_posix(), file.read_bytes()))
+            shutil.rmtree(kept, ignore_errors=True)
 
     def emit(self, event: Event) -> None:
         if not self._events:
@@ -127,7 +151,7 @@ class RolloutWorker:
     def _send_events(self) -> None:
         if self._events:
             events, self._events = self._events, []
-            self.send(WorkerEvents(events))
+            self.send(WorkerEvents(pack_events(events)))
 
     async def _send_heartbeats(self) -> None:
         while True:
@@ -147,8 +171,11 @@ class RolloutWorker:
         await self.model.close()
 
 
-async def serve(connection: socket.socket) -> None:
-    reader, writer = await asyncio.open_connection(sock=connection)
+async def serve_socket(connection: socket.socket) -> None:
+    await serve(*await asyncio.open_connection(sock=connection))
+
+
+async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     start = await read_frame(reader)
     if start is None:
         return
@@ -193,8 +220,8 @@ class WorkerLogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             is_file_only = getattr(record, "file_only", False)
-            said = WorkerLogLine(record.levelno, self.format(record), record.name, is_file_only)
-            self._loop.call_soon_threadsafe(self._sender.send, said)
+            line = WorkerLogLine(record.levelno, self.format(record), record.name, is_file_only)
+            self._loop.call_soon_threadsafe(self._sender.send, line)
         except Exception:
             self.handleError(record)
 
@@ -219,7 +246,7 @@ def main() -> None:
     tune_garbage_collector()
     code = 0
     try:
-        run_in_loop(serve(connection))
+        run_in_loop(serve_socket(connection))
     except TimeoutError:
         code = 1
     except BaseException:

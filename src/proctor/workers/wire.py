@@ -1,9 +1,9 @@
-"""The frames that a run and its worker processes exchange.
+"""The frames that a run and its workers exchange.
 
-Values are pickled: both ends are the same program of the same user, joined by a private socket, and
-tasks may hold whatever an environment put there. What came from an environment is pickled by itself inside
-its frame, so that a value which cannot travel spoils one unit and not the conversation. Knows nothing of
-processes.
+Values are pickled: both ends are the same program of the same user, joined by a private socket or by a link
+that admits no one else (`link.py`), and tasks may hold whatever an environment put there. What came from an
+environment is pickled by itself inside its frame, so that a value which cannot travel spoils one unit and not
+the conversation. Knows nothing of processes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -21,16 +22,22 @@ from proctor.config.schema import EvalConfig
 from proctor.engine.plan import Unit
 from proctor.engine.player import Rules
 from proctor.errors import ConfigError, Failure
-from proctor.events import Event, ModelCalled
+from proctor.events import Event, ModelCalled, RequestDelayed, RolloutRetried, RolloutStarted
 from proctor.packages.loading import EnvironmentLocation
-from proctor.report import RolloutLine, rollout_line
+from proctor.report.lines import RolloutLine, rollout_line
 from proctor.rollout import Rollout, Score, Span, Timing
 from proctor.store.folder import read_line
 from proctor.store.rows import to_json_value
 from proctor.task import Task, TaskId
 from proctor.trace import Reply, ToolSpec, Trace
 
+BATCH_SECONDS = 0.005
+"""Over TLS, a write for each frame would cost a quarter of what a rollout costs."""
 LENGTH_BYTES = 8
+WorkerEvent = RolloutStarted | ModelCalled | RequestDelayed | RolloutRetried
+"""What happens in a worker; all other events are the run's own."""
+EVENT_ENCODER = msgspec.msgpack.Encoder()
+EVENT_DECODER = msgspec.msgpack.Decoder(list[WorkerEvent])
 
 
 class StartWorker(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +53,43 @@ class StartWorker(msgspec.Struct, frozen=True, kw_only=True):
     tools: Sequence[ToolSpec] = ()
     answered: bool = False
     """The model has answered before, so a refusal now ends one rollout and not the run."""
+    sends_traces: bool = True
+    """A listener wants them; the rows have them in any case."""
+    sends_files: bool = False
+    """What is kept in its folder is sent, because the run's folder is on another machine."""
     log_level: int = logging.WARNING
     """The least level that loggers other than ours send."""
+
+
+class Unpack(msgspec.Struct, frozen=True, kw_only=True):
+    """To a worker on another machine, before anything else: what it needs from the run's."""
+
+    bundles: Sequence[str]
+    """Their digests."""
+    shown: Sequence[tuple[str, str, str]]
+    """Digest, path in the bundle, and where the working directory shows it."""
+    variables: Mapping[str, str]
+
+
+class MissingBundles(msgspec.Struct, frozen=True):
+    """From such a worker: its machine lacks these."""
+
+    digests: Sequence[str]
+
+
+class BundlePiece(msgspec.Struct, frozen=True):
+    """To such a worker: the next bytes of the bundle; none at its end."""
+
+    data: bytes
+
+
+class Unpacked(msgspec.Struct, frozen=True):
+    """From a worker on another machine: where its files are on its machine."""
+
+    roots: Mapping[str, str]
+    """Of each bundle, by its digest."""
+    run_folder: str
+    """Where it keeps what belongs into the run's folder, until that is sent."""
 
 
 class PlayUnit(msgspec.Struct, frozen=True):
@@ -99,16 +141,25 @@ class WorkerPrinted(msgspec.Struct, frozen=True):
 
 
 class WorkerEvents(msgspec.Struct, frozen=True):
-    """From a worker: events for the run's listeners."""
+    """From a worker: events for the run's listeners, encoded by themselves: they are many, and pickling them
+    takes five times as long."""
 
-    events: Sequence[Event]
+    events: bytes
+
+
+class RunFile(msgspec.Struct, frozen=True):
+    """From a worker on another machine: a file for the run's folder."""
+
+    path: str
+    data: bytes
 
 
 class UnitResult(msgspec.Struct, frozen=True):
-    """From a worker: the rollouts of a unit, with the rows to store. Empty if it was not started."""
+    """From a worker: the rows of a unit, to store. Empty if it was not started."""
 
     number: int
     rollouts: bytes
+    """What the rows were made of; empty if no listener wants it or it cannot be pickled."""
     rows: Sequence[bytes]
 
 
@@ -124,23 +175,32 @@ WorkerFrame = (
     | WorkerPrinted
     | WorkerEvents
     | UnitResult
+    | Unpack
+    | MissingBundles
+    | BundlePiece
+    | Unpacked
+    | RunFile
 )
 
 
 class FrameWriter:
-    """Writes frames: all those of one turn of the event loop at once, since every write wakes the reader."""
+    """Writes frames: all those of a few milliseconds at once, since every write wakes the reader."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self.writer = writer
         self._waiting: list[bytes] = []
+        self._timer: asyncio.TimerHandle | None = None
 
     def send(self, frame: WorkerFrame) -> None:
         data = pickle.dumps(frame, pickle.HIGHEST_PROTOCOL)
-        if not self._waiting:
-            asyncio.get_running_loop().call_soon(self.flush)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(BATCH_SECONDS, self.flush)
         self._waiting += (len(data).to_bytes(LENGTH_BYTES, "big"), data)
 
     def flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         waiting, self._waiting = self._waiting, []
         if waiting and not self.writer.is_closing():
             self.writer.write(b"".join(waiting))
@@ -155,7 +215,7 @@ async def read_frame(reader: asyncio.StreamReader) -> Any:
     try:
         length = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
         return pickle.loads(await reader.readexactly(length))
-    except (asyncio.IncompleteReadError, ConnectionError):
+    except (asyncio.IncompleteReadError, OSError):  # a link that was cut times out
         return None
 
 
@@ -194,17 +254,15 @@ def strip_task(rollout: Rollout) -> Rollout:
 
 
 def unpack_rollouts(frame: UnitResult, unit: Unit) -> list[tuple[Rollout, RolloutLine]]:
-    """The rollouts of a unit and their lines; those that could not be pickled are rebuilt from their rows."""
-    if not frame.rows:
-        return []
-    try:
-        rollouts: Sequence[Rollout] = pickle.loads(frame.rollouts)
-        tasks = {slot.number: slot.task for slot in unit}
-        whole = [msgspec.structs.replace(each, task=tasks[each.number]) for each in rollouts]
-    except Exception:
-        lines = [line for row in frame.rows if (line := read_line(row)) is not None]
-        return [(rollout_from_line(line, slot.task), line) for line, slot in zip(lines, unit, strict=True)]
-    return [(rollout, rollout_line(rollout)) for rollout in whole]
+    """The rollouts of a unit and their lines; those that did not travel are rebuilt from their rows."""
+    tasks = {slot.number: slot.task for slot in unit}
+    if frame.rollouts:
+        with suppress(Exception):  # a value that can be pickled and not be made again
+            rollouts: Sequence[Rollout] = pickle.loads(frame.rollouts)
+            whole = [msgspec.structs.replace(each, task=tasks[each.number]) for each in rollouts]
+            return [(rollout, rollout_line(rollout)) for rollout in whole]
+    lines = [line for row in frame.rows if (line := read_line(row)) is not None]
+    return [(rollout_from_line(line, tasks[line.rollout]), line) for line in lines]
 
 
 def rollout_from_line(line: RolloutLine, task: Task) -> Rollout:
@@ -227,6 +285,14 @@ def failure_from_line(line: RolloutLine) -> Failure | None:
     return (
         None if error is None else Failure(error.error, error.message, error.phase, location=error.location)
     )
+
+
+def pack_events(events: Sequence[Event]) -> bytes:
+    return EVENT_ENCODER.encode(events)
+
+
+def unpack_events(frame: WorkerEvents) -> Sequence[WorkerEvent]:
+    return EVENT_DECODER.decode(frame.events)
 
 
 def strip_content(event: Event) -> Event:

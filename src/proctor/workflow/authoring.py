@@ -46,7 +46,7 @@ class AgentWorkflowOutput:
 
 @dataclass(kw_only=True)
 class RolloutSample:
-    """What a grader rates."""
+    """What a grader scores."""
 
     messages: Messages
     """The whole conversation."""
@@ -137,7 +137,7 @@ class AgentWorkflow(ABC, Generic[ConfigT]):
 
 
 class Grader(ABC, Generic[ConfigT]):
-    """Rates what a workflow did. A new object is made for each attempt."""
+    """Scores what a workflow did. A new object is made for each attempt."""
 
     config: ConfigT | None = None
 

@@ -15,14 +15,15 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import Fingerprint, HttpEndpoint, Seat, Session, Traits
+from proctor.contracts import HttpEndpoint, Seat, Session, Traits
 from proctor.errors import AgentError, ExcludedError, GraderError, RolloutError
+from proctor.optional_contracts import Fingerprint
 from proctor.rollout import RecordedPlay, Score, require_finite_number
 from proctor.support.code_hash import hash_code
 from proctor.support.own_thread import run_in_own_thread
 from proctor.task import Task
 from proctor.trace import Message, Trace
-from proctor.wires import chat
+from proctor.wires import chat, chat_server
 from proctor.wires.errors import GatewayRefusedError
 from proctor.workflow.artifacts import ArtifactFolders, copy_artifacts, has_files
 from proctor.workflow.authoring import (
@@ -41,7 +42,7 @@ TRAITS = Traits(play_limit="agent_workflow_timeout_s", scoring_limit="grader_tim
 
 
 class WorkflowEnvironment:
-    """Plays a workflow on tasks, and has a grader rate it."""
+    """Plays a workflow on tasks, and has a grader score it."""
 
     traits = TRAITS
     provenance: Mapping[str, Any] = {}
@@ -148,8 +149,8 @@ class WorkflowSession:
             require_not_skipped(context)
             if endpoint.traffic.failure is not None:
                 raise endpoint.traffic.failure from error
-            said = describe_user_error(error, self.environment.project)
-            raise AgentError(f"the workflow raised {said}") from error
+            problem = describe_user_error(error, self.environment.project)
+            raise AgentError(f"the workflow raised {problem}") from error
 
     async def score(self, seat: Seat) -> Score:
         grader = self.environment.grader
@@ -160,8 +161,8 @@ class WorkflowSession:
             raise
         except BaseException as error:
             require_not_skipped(context)
-            said = describe_user_error(error, self.environment.project)
-            raise GraderError(f"the grader raised {said}") from error
+            problem = describe_user_error(error, self.environment.project)
+            raise GraderError(f"the grader raised {problem}") from error
         require_not_skipped(context)
         if context.sample.remove_sample:
             raise ExcludedError("the grader removed the sample")
@@ -233,7 +234,7 @@ def adopt_messages(trace: Trace, prompt: Sequence[Message], messages: Messages) 
 def decode_messages(messages: Messages) -> list[Message]:
     try:
         return [
-            chat.read_message(msgspec.convert(message, chat.ChatMessage), f"message {number}")
+            chat_server.read_message(msgspec.convert(message, chat_server.ChatMessage), f"message {number}")
             for number, message in enumerate(messages)
         ]
     except (msgspec.ValidationError, GatewayRefusedError) as error:

@@ -17,6 +17,6 @@ def locate_rollout(folder: Path, entrypoint: str) -> EnvironmentLocation:
 
 
 def dialect_of_rollout(folder: Path, entrypoint: str = "") -> Dialect | None:
-    """The dialect that plays it; None if its classes, or its server, are to be run as they are."""
+    """The dialect that plays it; None if its classes, or its server, run as they are."""
     files = [file for file in sorted(folder.rglob("*.py")) if is_own_file(file.relative_to(folder))]
     return find_dialect(locate_rollout(folder, entrypoint), files)

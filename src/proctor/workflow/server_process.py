@@ -21,6 +21,7 @@ import aiohttp
 from proctor.errors import EnvError, InfraError
 from proctor.support.logs import log
 from proctor.support.processes import describe_exit, end_group, summarize_output
+from proctor.workflow import run_script
 
 PORT_VARIABLE = "_OSMOSIS_ROLLOUT_PORT"
 INSTANCE_VARIABLE = "_OSMOSIS_ROLLOUT_INSTANCE_ID"
@@ -52,7 +53,7 @@ class RolloutServerProcess:
         port, instance = find_free_port(), secrets.token_hex(8)
         try:
             process = await asyncio.create_subprocess_exec(
-                *(str(python or sys.executable), str(script)),
+                *(str(python or sys.executable), run_script.__file__, str(os.getpid()), str(script)),
                 cwd=script.parent,
                 env={**own_variables(python), PORT_VARIABLE: str(port), INSTANCE_VARIABLE: instance},
                 stdin=asyncio.subprocess.DEVNULL,
@@ -82,8 +83,8 @@ class RolloutServerProcess:
         """Why the server is gone."""
         code = self._process.returncode
         how = "does not answer" if code is None else describe_exit(code)
-        said = summarize_output(list(self._lines))
-        return InfraError(f"the rollout server {self.script.name} {how}{f': {said}' if said else ''}")
+        printed = summarize_output(list(self._lines))
+        return InfraError(f"the rollout server {self.script.name} {how}{f': {printed}' if printed else ''}")
 
     async def end(self) -> None:
         if self.is_running:
@@ -105,10 +106,10 @@ class RolloutServerProcess:
                         raise EnvError(str(self.describe_end()))
                     await asyncio.sleep(LOOK_SECONDS)
         except TimeoutError as error:
-            said = summarize_output(list(self._lines))
+            printed = summarize_output(list(self._lines))
             raise EnvError(
                 f"{self.script} was not healthy within {START_SECONDS:g} s: it must serve GET /health on the "
-                f"port in ${PORT_VARIABLE}{f'; it printed: {said}' if said else ''}"
+                f"port in ${PORT_VARIABLE}{f'; it printed: {printed}' if printed else ''}"
             ) from error
 
     async def _is_healthy(self, http: aiohttp.ClientSession) -> bool:

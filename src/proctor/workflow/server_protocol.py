@@ -86,7 +86,7 @@ class ServedAttempt:
         return await self._wait_for_callback(self._pending.grade)
 
     async def cancel(self) -> None:
-        """Tell the server that nobody waits any more; whether it listens is its own affair."""
+        """Tell the server that no caller waits any more; it may ignore that."""
         with suppress(EnvError, TimeoutError):
             async with asyncio.timeout(CANCEL_SECONDS):
                 await self._post("/rollout/cancel", {"ids": [self.rollout_id]})

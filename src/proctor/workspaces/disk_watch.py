@@ -47,7 +47,7 @@ class DiskWatch:
 
     async def watch(self, end: Callable[[], Awaitable[None]]) -> None:
         """Call `end` once the folders hold too much; runs until it is cancelled or that happened."""
-        times = 2 if self.is_overfull else 1  # whoever deletes what is too much must be given the time
+        times = 2 if self.is_overfull else 1  # leaves time to delete what is too much
         while True:
             await asyncio.sleep(max(WATCH_SECONDS, self._pause_seconds))
             if await self.measure(times):

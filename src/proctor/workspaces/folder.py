@@ -119,9 +119,9 @@ class RolloutFolder:
                 shutil.copytree(self.spec.source, root / "folder", symlinks=True)
         except (OSError, shutil.Error) as error:
             raise EnvError(f"workspace {self.spec.name!r} cannot be created: {error}") from error
-        for place in (root / user / name for user in (AGENT, AUTHOR) for name in ("tmp", "shm")):
-            place.mkdir()
-            place.chmod(0o1777)
+        for scratch in (root / user / name for user in (AGENT, AUTHOR) for name in ("tmp", "shm")):
+            scratch.mkdir()
+            scratch.chmod(0o1777)
         if self.spec.limits.disk_mb is not None:
             folders = [root / name for name in ("folder", AGENT, AUTHOR)]
             self._disk = DiskWatch(folders, self.spec.limits.disk_mb, self._threads)
@@ -271,7 +271,9 @@ class RolloutFolder:
         with input_descriptor(stdin) as to_read:
             async with OutputPipe.open(kept) as output, OutputPipe.open() as errors:
                 streams = Streams(to_read, output.pipe, errors.pipe if apart else output.pipe)
-                async with self.started(command_line, streams, variables, door, mounts, author) as started:
+                async with self.start_command(
+                    command_line, streams, variables, door, mounts, author
+                ) as started:
                     output.close_pipe()
                     errors.close_pipe()
                     try:
@@ -280,8 +282,10 @@ class RolloutFolder:
                     except TimeoutError:
                         code = None
                 note = self._disk_note()
-                said = ("", note) if author else (note, "")  # what the template reads stays as it was printed
-                return CommandResult(code, await output.text() + said[0], await errors.text() + said[1])
+                texts = (
+                    ("", note) if author else (note, "")
+                )  # what the template reads stays as it was printed
+                return CommandResult(code, await output.text() + texts[0], await errors.text() + texts[1])
 
     def _disk_note(self) -> str:
         if self._disk is None or not self._disk.is_overfull:
@@ -290,7 +294,7 @@ class RolloutFolder:
         return f"\n[The workspace holds more than {most}; delete files, or only small ones can be written.]\n"
 
     @asynccontextmanager
-    async def started(
+    async def start_command(
         self,
         command_line: Sequence[str],
         streams: Streams,

@@ -53,7 +53,7 @@ class PacketReader:
         if flags & HAS_SIZE:
             found["size"] = self.long()
         if flags & HAS_OWNER:
-            self.take(8)  # nobody here can own anything else
+            self.take(8)  # skipped: all files here have one owner
         if flags & HAS_MODE:
             found["mode"] = self.number() & 0o7777
         if flags & HAS_TIMES:
@@ -123,16 +123,18 @@ class SftpServer:
             return struct.pack(">BI", VERSION, 3)
         number = struct.pack(">I", fields.number())
         try:
-            said, body = self.answers[kind](fields)
+            answer_kind, body = self.answers[kind](fields)
         except KeyError:
-            said, body = encode_status(UNSUPPORTED, "this is not done here")
+            answer_kind, body = encode_status(UNSUPPORTED, "this is not done here")
         except EOFError:
-            said, body = encode_status(EOF, "the end")
+            answer_kind, body = encode_status(EOF, "the end")
         except OSError as error:
-            said, body = encode_status(CODES.get(error.errno or 0, FAILURE), error.strerror or "it failed")
+            answer_kind, body = encode_status(
+                CODES.get(error.errno or 0, FAILURE), error.strerror or "it failed"
+            )
         except ValueError as error:
-            said, body = encode_status(BAD_MESSAGE, str(error))
-        return bytes([said]) + number + body
+            answer_kind, body = encode_status(BAD_MESSAGE, str(error))
+        return bytes([answer_kind]) + number + body
 
     def handle(self) -> bytes:
         self.made += 1
@@ -162,17 +164,17 @@ class SftpServer:
         return DONE
 
     def read(self, fields: PacketReader) -> tuple[int, bytes]:
-        file, place, size = self.file(fields), fields.long(), fields.number()
-        found = os.pread(file, min(size, LONGEST_READ), place)
+        file, offset, size = self.file(fields), fields.long(), fields.number()
+        found = os.pread(file, min(size, LONGEST_READ), offset)
         if not found and size:
             raise EOFError
         return DATA, encode_text(found)
 
     def write(self, fields: PacketReader) -> tuple[int, bytes]:
-        file, place, content = self.file(fields), fields.long(), fields.text()
+        file, offset, content = self.file(fields), fields.long(), fields.text()
         while content:
-            written = os.pwrite(file, content, place)
-            content, place = content[written:], place + written
+            written = os.pwrite(file, content, offset)
+            content, offset = content[written:], offset + written
         return DONE
 
     def set_attributes(self, target: Any, fields: PacketReader) -> tuple[int, bytes]:

@@ -75,11 +75,11 @@ def score_command(
 ) -> Subscore:
     """The score of a command that ran within this many seconds; the end of its output is the note."""
     output = "\n".join(part[-NOTE_CHARACTERS:].strip() for part in (ran.output, ran.errors)).strip()
-    said = f"exit code {ran.code}" if ran.code is not None else f"ended after {seconds:g} s"
+    verdict = f"exit code {ran.code}" if ran.code is not None else f"ended after {seconds:g} s"
     passed = ran.code == 0
     if passed and expected is not None and not is_expected(ran.output, expected):
-        passed, said = False, "exit code 0, but not the expected output"
-    return Subscore(name, float(passed), weight, f"{said}\n{output}".strip())
+        passed, verdict = False, "exit code 0, but not the expected output"
+    return Subscore(name, float(passed), weight, f"{verdict}\n{output}".strip())
 
 
 def is_expected(output: str, expected: Expected) -> bool:

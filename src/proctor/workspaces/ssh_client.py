@@ -45,7 +45,7 @@ class SshWorkspace:
                 "use an agent that works from outside"
             )
         kept = OutputBuffer()
-        connection = await self._connected()
+        connection = await self._ensure_connected()
         try:
             process = await connection.create_process(
                 build_remote_command(command, variables or {}), encoding=None, stderr=asyncssh.STDOUT
@@ -67,7 +67,7 @@ class SshWorkspace:
             self._connection.close()
             await asyncio.wait({asyncio.create_task(self._connection.wait_closed())}, timeout=LEAVING_SECONDS)
 
-    async def _connected(self) -> asyncssh.SSHClientConnection:
+    async def _ensure_connected(self) -> asyncssh.SSHClientConnection:
         async with self._connecting:
             if self._connection is None or self._connection.is_closed():
                 self._connection = await connect_ssh(self.url, self.params)
@@ -75,15 +75,15 @@ class SshWorkspace:
 
 
 async def connect_ssh(url: str, params: Mapping[str, Any]) -> asyncssh.SSHClientConnection:
-    place = urlsplit(url)
-    if place.hostname is None or place.port is None:
+    address = urlsplit(url)
+    if address.hostname is None or address.port is None:
         raise EnvError(f"{url!r} is not the address of a workspace; write ssh://host:port")
     try:
         key, host_key = params.get("client_key"), params.get("host_pubkey")
         async with asyncio.timeout(CONNECTING_SECONDS):
             connection: asyncssh.SSHClientConnection = await asyncssh.connect(
-                place.hostname,
-                place.port,
+                address.hostname,
+                address.port,
                 username=params.get("user", "agent"),
                 client_keys=[asyncssh.import_private_key(key)] if key else None,
                 known_hosts=([asyncssh.import_public_key(host_key)], [], []) if host_key else None,

@@ -101,10 +101,10 @@ class SshServer:
     def guest(self, user: str) -> SshUser | None:
         return self._guests.get(user)
 
-    def entered(self, user: str, connection: asyncssh.SSHServerConnection) -> None:
+    def add_connection(self, user: str, connection: asyncssh.SSHServerConnection) -> None:
         self._connections.setdefault(user, set()).add(connection)
 
-    def left(self, user: str, connection: asyncssh.SSHServerConnection) -> None:
+    def remove_connection(self, user: str, connection: asyncssh.SSHServerConnection) -> None:
         self._connections.get(user, set()).discard(connection)
 
     async def serve(self, process: Process) -> None:
@@ -134,7 +134,7 @@ class SshAuthenticator(asyncssh.SSHServer):
         self._connection = conn
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        self._server.left(self._user, self._connection)
+        self._server.remove_connection(self._user, self._connection)
 
     def public_key_auth_supported(self) -> bool:
         return True
@@ -145,7 +145,7 @@ class SshAuthenticator(asyncssh.SSHServer):
 
     def auth_completed(self) -> None:
         self._user = self._connection.get_extra_info("username")
-        self._server.entered(self._user, self._connection)
+        self._server.add_connection(self._user, self._connection)
 
     def session_requested(self) -> InsideSession:
         return InsideSession(self._server.serve, None, SFTP_VERSION, allow_scp=False)

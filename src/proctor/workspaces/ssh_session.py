@@ -54,18 +54,18 @@ async def serve_session(process: Process, folder: RolloutFolder, words: Sequence
     """Run one session's command until it ends or its client disconnects; returns its exit code."""
     if process.term_type is None:
         piped = Streams(subprocess.PIPE, subprocess.PIPE, subprocess.PIPE)
-        async with folder.started(words, piped, {}) as started:
+        async with folder.start_command(words, piped, {}) as started:
             local = started.process
             assert local.stdin
             assert local.stdout
             assert local.stderr
             outputs = [pump(local.stdout, process.stdout), pump(local.stderr, process.stderr)]
             return await wait_for_exit(process, started.wait(), feed(process, local.stdin), outputs)
-    with Terminal.opened(process.term_size) as (terminal, device):
+    with Terminal.open(process.term_size) as (terminal, device):
         folder.lend(device)
         words, drawn = ["setsid", "-cw", *words], Streams(device, device, device)
         variables = {"TERM": process.term_type, "HISTFILE": "/dev/null"}
-        async with folder.started(words, drawn, variables) as started:
+        async with folder.start_command(words, drawn, variables) as started:
             os.close(device)
             outputs = [pump(terminal, process.stdout)]
             return await wait_for_exit(process, started.wait(), feed(process, terminal), outputs)
@@ -140,7 +140,7 @@ class Terminal:
 
     @classmethod
     @contextmanager
-    def opened(cls, size: Sequence[int]) -> Iterator[tuple[Terminal, int]]:
+    def open(cls, size: Sequence[int]) -> Iterator[tuple[Terminal, int]]:
         """A terminal, and the device for the command, which the caller must close."""
         ours, device = os.openpty()
         os.set_blocking(ours, False)

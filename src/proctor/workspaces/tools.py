@@ -74,19 +74,19 @@ class ToolWorkspace(NamedTuple):
 def workspace_tools() -> Mapping[str, Tool]:
     """The tools by name; where they work is still to be given."""
     functions = (bash, read_file, write_file, edit_file, list_files, search_files)
-    return {tool.name: tool for tool in (Tool.of(function, hidden=("place",)) for function in functions)}
+    return {tool.name: tool for tool in (Tool.of(function, hidden=("workspace",)) for function in functions)}
 
 
 def bind_tools(workspace: Workspace, seconds: float) -> dict[str, Tool]:
     """The tools over one workspace."""
-    place = ToolWorkspace(workspace, seconds)
+    bound = ToolWorkspace(workspace, seconds)
     return {
-        name: replace(tool, function=functools.partial(tool.function, place))
+        name: replace(tool, function=functools.partial(tool.function, bound))
         for name, tool in workspace_tools().items()
     }
 
 
-async def bash(place: ToolWorkspace, command: str, timeout_seconds: float | None = None) -> str:
+async def bash(workspace: ToolWorkspace, command: str, timeout_seconds: float | None = None) -> str:
     """Run a shell command in the workspace: what it prints, and its exit code if that is not 0.
 
     Every command has a fresh shell in the workspace's folder. Files stay; variables, the current folder and
@@ -94,18 +94,18 @@ async def bash(place: ToolWorkspace, command: str, timeout_seconds: float | None
 
     Args:
         command: The command, run by bash.
-        timeout_seconds: When to end it, if that is to be sooner than usual.
+        timeout_seconds: When to end it, if sooner than usual.
     """
     if "\0" in command:
         raise ToolError("A command cannot hold a NUL character.")
-    ran = await place.run(SHELL, command, seconds=timeout_seconds)
-    limit = place.seconds if timeout_seconds is None else min(timeout_seconds, place.seconds)
+    ran = await workspace.run(SHELL, command, seconds=timeout_seconds)
+    limit = workspace.seconds if timeout_seconds is None else min(timeout_seconds, workspace.seconds)
     ended = f"[ended after {limit:g} s]" if ran.code is None else f"[exit code {ran.code}]"
-    said = shorten_output(ran.output.rstrip())
-    return said if said and ran.code == 0 else f"{said}\n{ended}".lstrip()
+    printed = shorten_output(ran.output.rstrip())
+    return printed if printed and ran.code == 0 else f"{printed}\n{ended}".lstrip()
 
 
-async def read_file(place: ToolWorkspace, path: str, offset: int = 1, limit: int = MOST_LINES) -> str:
+async def read_file(workspace: ToolWorkspace, path: str, offset: int = 1, limit: int = MOST_LINES) -> str:
     """Read a text file, its lines numbered.
 
     Args:
@@ -116,11 +116,12 @@ async def read_file(place: ToolWorkspace, path: str, offset: int = 1, limit: int
     first = max(1, offset)
     last = first + max(1, limit) - 1
     return (
-        shorten_output(await place.output(READ, option_safe_path(path), str(first), str(last))) or "(nothing)"
+        shorten_output(await workspace.output(READ, option_safe_path(path), str(first), str(last)))
+        or "(nothing)"
     )
 
 
-async def write_file(place: ToolWorkspace, path: str, content: str) -> str:
+async def write_file(workspace: ToolWorkspace, path: str, content: str) -> str:
     """Write a text file, whatever was there before; missing folders are made.
 
     Args:
@@ -128,11 +129,11 @@ async def write_file(place: ToolWorkspace, path: str, content: str) -> str:
         content: All of the file.
     """
     encoded = content.encode(errors="replace")
-    await place.output(WRITE, option_safe_path(path), stdin=encoded)
+    await workspace.output(WRITE, option_safe_path(path), stdin=encoded)
     return f"Wrote {len(encoded):,} bytes to {path}."
 
 
-async def edit_file(place: ToolWorkspace, path: str, old: str, new: str) -> str:
+async def edit_file(workspace: ToolWorkspace, path: str, old: str, new: str) -> str:
     """Replace a piece of a text file.
 
     Args:
@@ -141,9 +142,9 @@ async def edit_file(place: ToolWorkspace, path: str, old: str, new: str) -> str:
         new: What stands there afterwards.
     """
     try:
-        text = base64.b64decode(await place.output(CONTENT, option_safe_path(path))).decode()
+        text = base64.b64decode(await workspace.output(CONTENT, option_safe_path(path))).decode()
     except (UnicodeDecodeError, binascii.Error):
-        raise ToolError(f"{path} is no text file.") from None
+        raise ToolError(f"{path} is not a text file.") from None
     count = text.count(old) if old else 0
     if count != 1:
         found = (
@@ -152,35 +153,39 @@ async def edit_file(place: ToolWorkspace, path: str, old: str, new: str) -> str:
             else f"is not in {path}"
         )
         raise ToolError(f"`old` {found if old else 'is empty'}. Nothing was changed.")
-    await place.output(WRITE, option_safe_path(path), stdin=text.replace(old, new).encode(errors="replace"))
+    await workspace.output(
+        WRITE, option_safe_path(path), stdin=text.replace(old, new).encode(errors="replace")
+    )
     return f"Edited {path}."
 
 
-async def list_files(place: ToolWorkspace, pattern: str = "**/*") -> str:
+async def list_files(workspace: ToolWorkspace, pattern: str = "**/*") -> str:
     """List the files of the workspace whose path matches a pattern.
 
     Args:
         pattern: Such as `*.py`, `src/**/*.py` or `tests/**`; `**` crosses folders.
     """
     matches = re.compile(glob_expression(pattern)).fullmatch
-    every = (line.removeprefix("./") for line in (await place.output(LIST)).splitlines())
+    every = (line.removeprefix("./") for line in (await workspace.output(LIST)).splitlines())
     found = sorted(name for name in every if matches(name))
     more = f"\n[{len(found) - MOST_FILES:,} more]" if len(found) > MOST_FILES else ""
     return "\n".join(found[:MOST_FILES]) + more or "(no file matches)"
 
 
-async def search_files(place: ToolWorkspace, pattern: str, path: str = ".") -> str:
+async def search_files(workspace: ToolWorkspace, pattern: str, path: str = ".") -> str:
     """Search text files for a regular expression: file, line number and line of each match.
 
     Args:
         pattern: An extended regular expression, as of `grep -E`.
         path: The file or folder to search.
     """
-    ran = await place.run(SEARCH, pattern.replace("\0", ""), option_safe_path(path))
+    ran = await workspace.run(SEARCH, pattern.replace("\0", ""), option_safe_path(path))
     if ran.code == 1 and not ran.output:
         return "(no match)"
     if ran.code is None or (ran.code > 1 and not ran.output):
-        raise ToolError(f"This took more than {place.seconds:g} s." if ran.code is None else "This failed.")
+        raise ToolError(
+            f"This took more than {workspace.seconds:g} s." if ran.code is None else "This failed."
+        )
     lines = (re.sub(r"^(\./)+", "", line)[:LONGEST_LINE] for line in ran.output.splitlines())
     return shorten_output("\n".join(lines))
 

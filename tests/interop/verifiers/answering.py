@@ -37,15 +37,21 @@ def answering(answers: Answers) -> Iterator[str]:
                 number = seen[key]
                 seen[key] += 1
             offered = answers(messages)
-            self.reply(completion(offered[number % len(offered)], key))
+            document = completion(offered[number % len(offered)], key)
+            if body.get("stream"):
+                self.send(streamed(document), "text/event-stream")
+            else:
+                self.reply(document)
 
         def do_GET(self) -> None:
             self.reply({"data": []})
 
         def reply(self, body: dict[str, Any]) -> None:
-            content = json.dumps(body).encode()
+            self.send(json.dumps(body).encode(), "application/json")
+
+        def send(self, content: bytes, kind: str) -> None:
             self.send_response(200)
-            self.send_header("content-type", "application/json")
+            self.send_header("content-type", kind)
             self.send_header("content-length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
@@ -88,6 +94,20 @@ def completion(answer: str | Message, key: str) -> dict[str, Any]:
         ],
         "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
     }
+
+
+def streamed(document: dict[str, Any]) -> bytes:
+    """A completion as server-sent events: all of it in one, the usage in another."""
+    choice = document["choices"][0]
+    calls = [
+        {"index": number, **call} for number, call in enumerate(choice["message"].get("tool_calls") or ())
+    ]
+    delta = {**choice["message"], **({"tool_calls": calls} if calls else {})}
+    head = {**document, "object": "chat.completion.chunk", "usage": None}
+    whole = {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": choice["finish_reason"]}]}
+    events = [whole, {**head, "choices": [], "usage": document["usage"]}]
+    lines = [*(json.dumps(event) for event in events), "[DONE]"]
+    return "".join(f"data: {line}\n\n" for line in lines).encode()
 
 
 def tool_call(name: str, arguments: dict[str, Any]) -> Message:

@@ -1,6 +1,6 @@
 """Evaluate an environment with verifiers itself; prints one line of JSON per rollout. Runs in its own Python.
 
-python original.py FILE BASE_URL ROLLOUTS_PER_EXAMPLE ARGUMENTS
+python original.py FILE BASE_URL ROLLOUTS_PER_EXAMPLE ARGUMENTS [AT_ONCE]
 """
 
 import asyncio
@@ -20,11 +20,11 @@ def load(file, arguments):
     return module.load_environment(**arguments)
 
 
-async def evaluate(env, url, rollouts):
+async def evaluate(env, url, rollouts, at_once):
     os.environ["UNUSED_KEY"] = "none"
     client = vf.ClientConfig(api_base_url=url, api_key_var="UNUSED_KEY")
     return await env.evaluate(
-        client, "m", rollouts_per_example=rollouts, max_concurrent=1, on_progress=lambda *_: None
+        client, "m", rollouts_per_example=rollouts, max_concurrent=at_once, on_progress=lambda *_: None
     )
 
 
@@ -39,10 +39,10 @@ def row(output):
     }
 
 
-def main(file, url, rollouts, arguments):
+def main(file, url, rollouts, arguments, at_once="1"):
     env = load(file, json.loads(arguments))
     before = resource.getrusage(resource.RUSAGE_SELF)
-    outputs = asyncio.run(evaluate(env, url, int(rollouts)))["outputs"]
+    outputs = asyncio.run(evaluate(env, url, int(rollouts), int(at_once)))["outputs"]
     after = resource.getrusage(resource.RUSAGE_SELF)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     sys.stdout.write(json.dumps({"rows": [row(each) for each in outputs], "cpu_seconds": cpu}) + "\n")

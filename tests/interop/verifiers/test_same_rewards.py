@@ -26,7 +26,7 @@ pytestmark = pytest.mark.interop
 ROLLOUTS = 4
 SECONDS = 600
 TOOL_METRICS = ("num_turns", "tool_errors", "math_timeouts")
-"""Counted by only one of the two, or, since Proctor does not ask again after a stop, counted otherwise."""
+"""Counted by only one of the two, in some environments."""
 ORIGINAL = Path(__file__).with_name("original.py")
 WITH_THEIR_PACKAGES = """
 import runpy, sys
@@ -92,6 +92,13 @@ def scores(rows: list[dict[str, Any]]) -> list[Any]:
     )
 
 
+def turns(rows: list[dict[str, Any]]) -> list[Any]:
+    """Who spoke when, and why it ended."""
+    return sorted(
+        [row["example_id"], [role for role, _ in row["completion"]], row["stop_condition"]] for row in rows
+    )
+
+
 def as_original(row: dict[str, Any]) -> dict[str, Any]:
     completion = [[each["role"], each.get("content") or ""] for each in row["completion"]]
     return {**row, "completion": completion}
@@ -137,3 +144,4 @@ def test_with_only_the_import_changed_it_earns_the_same(
     lines = (tmp_path / json.loads(done.stdout)["folder"] / "results.jsonl").read_text().splitlines()
     rows = [as_original(json.loads(line)) for line in lines]
     assert scores(rows) == scores(original["rows"])
+    assert turns(rows) == turns(original["rows"])

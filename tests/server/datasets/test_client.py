@@ -18,7 +18,7 @@ from proctor.datasets.cache import DatasetCache
 from proctor.datasets.references import DatasetReference
 from proctor.errors import ConfigError
 from tests.server.datasets.pushing import OTHER_ROWS, ROWS, push_rows, sha256_of
-from tests.server.serving import Api, Served, serving, settings_in
+from tests.server.serving import Api, Served, kept_file, serving, settings_in
 
 T = TypeVar("T")
 SUMS = DatasetReference("ada", "sums")
@@ -76,10 +76,10 @@ def test_a_version_that_is_damaged_on_the_server_is_not_kept(
     monkeypatch.setattr(datasets, "FIRST_PAUSE_SECONDS", 0.0)
     ada = served.user("ada")
     push_rows(ada, "ada", "sums", ROWS)
-    served.platform.blobs.path(sha256_of(ROWS)).write_bytes(ROWS.replace(b"4", b"5"))
+    kept_file(served, sha256_of(ROWS)).write_bytes(ROWS.replace(b"4", b"5"))
     cache = DatasetCache(tmp_path / "cache")
 
-    with pytest.raises(ServerError, match=r"ada/sums@[0-9a-f]{12} arrived damaged"):
+    with pytest.raises(ServerError, match=r"The file [0-9a-f]{12}… is damaged in the store"):
         call(ada, lambda server: datasets.fetch(server, SUMS, cache))
 
     assert [path for path in cache.folder.rglob("*") if path.is_file()] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,14 @@ from proctor.server.settings import Quotas
 from tests.server.datasets.pushing import OTHER_ROWS, ROWS, push_rows, sha256_of
 from tests.server.hub.packages import made, push
 from tests.server.serving import Api, Served, serving, settings_in
+from tests.waiting import wait_for
 
 SUMS = "/datasets/ada/sums"
 
 
 def stored(served: Served) -> list[Path]:
-    return [path for path in (served.platform.data / "blobs").rglob("*") if path.is_file()]
+    kept = ("blobs", "incoming")
+    return [file for name in kept for file in (served.platform.data / name).rglob("*") if file.is_file()]
 
 
 def content(api: Api, sha256: str = "latest") -> str:
@@ -167,14 +168,6 @@ def test_a_client_that_dies_in_mid_push_leaves_nothing_and_may_push_again(served
 
     assert ada("GET", SUMS).status == 404
     assert push_rows(ada, "ada", "sums", ROWS).status == 201
-
-
-def wait_for(condition: object, seconds: float = 10.0) -> None:
-    assert callable(condition)
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
 
 
 def test_what_is_deleted_is_gone_unless_another_dataset_has_the_same_content(served: Served) -> None:

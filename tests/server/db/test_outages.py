@@ -65,7 +65,7 @@ def test_a_database_that_stays_away_is_waited_for_only_so_long(
     restartable: Cluster, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def play() -> None:
-        monkeypatch.setattr("proctor.server.db.database.AWAY_SECONDS", 0.2)
+        monkeypatch.setattr("proctor.server.db.database.PATIENCE_SECONDS", 0.2)
         restartable.stop()
         try:
             with pytest.raises(DatabaseAwayError, match="does not answer"):

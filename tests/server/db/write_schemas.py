@@ -19,19 +19,28 @@ from sqlalchemy import Connection, LargeBinary, MetaData, create_engine, insert,
 from proctor.server.db.database import sqlite_url
 from proctor.server.db.migrate import MIGRATIONS_FOLDER, build_alembic_config
 from proctor.server.db.tables import (
+    announcements,
     attempt_secrets,
     browser_sessions,
     commit_marks,
+    dataset_uploads,
     dataset_versions,
     datasets,
+    event_segments,
+    leases,
     login_codes,
-    places,
     reservations,
+    run_comments,
     run_datasets,
     run_labels,
     run_links,
     run_origins,
+    run_segments,
+    sandboxes,
+    servers,
     source_builds,
+    source_commits,
+    source_syncs,
     sources,
     tokens,
     version_tasks,
@@ -97,7 +106,7 @@ def add_internal_rows(connection: Connection, run_id: str) -> None:
         )
     )
     connection.execute(
-        insert(places).values(
+        insert(sandboxes).values(
             id="box-1",
             kind="sandbox",
             owner="ada",
@@ -114,8 +123,24 @@ def add_internal_rows(connection: Connection, run_id: str) -> None:
     )
     add_repository_rows(connection, run_id)
     add_browser_rows(connection)
+    add_server_rows(connection)
     label = {"task": "0", "number": 0, "person": "ada", "score": 1.0, "note": "right", "at": 1.0}
     connection.execute(insert(run_labels).values(run_id=run_id, **label))
+    connection.execute(insert(run_segments).values(run_id=run_id, number=1, sha256="d" * 64, size=9))
+    segment = {"first_seq": 1_000_001, "last_seq": 1_000_009, "sha256": "e" * 64, "size": 9}
+    connection.execute(insert(event_segments).values(run_id=run_id, **segment))
+    comment = {"id": "comment-1", "author": "ada", "text": "why?", "created_at": 1.0}
+    connection.execute(insert(run_comments).values(run_id=run_id, task_key="0" * 16, number=0, **comment))
+
+
+def add_server_rows(connection: Connection) -> None:
+    times = {"started_at": 1.0, "seen_at": 2.0}
+    named = {"id": "process-1", "server": "server-1", "url": "http://a", "version": "0.1.0"}
+    connection.execute(insert(servers).values(**named, **times))
+    lease = {"holder": "server-1", "term": 1, "until": 1.0, "is_wanted": False}
+    connection.execute(insert(leases).values(name="sweep", **lease))
+    told = {"kind": "source", "subject": "src-1", "audience": {}}
+    connection.execute(insert(announcements).values(id="news-1", at=1.0, **told))
 
 
 def add_browser_rows(connection: Connection) -> None:
@@ -137,6 +162,14 @@ def add_repository_rows(connection: Connection, run_id: str) -> None:
         "created_at": 1.0,
     }
     connection.execute(insert(sources).values(id="src-1", sealed=b"sealed", **where, **fetched, **more))
+    held = {"author": "Ada", "subject": "Begin", "committed_at": 1.0, "rollouts": ["math"], "recipes": []}
+    connection.execute(
+        insert(source_commits).values(source_id="src-1", commit_sha="c0ffee", fetched_at=1.0, **held)
+    )
+    sync = {"cause": "ada", "branch": "main", "status": "done", "log": [], "commit_sha": "c0ffee"}
+    connection.execute(
+        insert(source_syncs).values(id="sync-1", source_id="src-1", started_at=1.0, ended_at=2.0, **sync)
+    )
     built = {"commit_sha": "c0ffee", "author": "Ada", "subject": "Begin", "files": ["main.py"]}
     connection.execute(
         insert(source_builds).values(source_id="src-1", rollout="math", version_id=version, **built)
@@ -167,6 +200,10 @@ def add_dataset(connection: Connection, run_id: str) -> None:
         )
     )
     connection.execute(insert(run_datasets).values(run_id=run_id, version_id="content-1"))
+    upload = {"person": "ada", "owner": "ada", "name": "more", "format": "jsonl", "size": 9}
+    connection.execute(
+        insert(dataset_uploads).values(id="upload-1", created_at=1.0, touched_at=1.0, **upload)
+    )
 
 
 def write_schema(revision: str, filled: Path, folder: Path) -> None:

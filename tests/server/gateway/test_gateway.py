@@ -287,7 +287,7 @@ def test_a_known_provider_needs_no_registry(served: Served, monkeypatch: pytest.
     route = served.platform.models.resolve("claude-sonnet-4-5")
 
     assert (route.provider, route.price and route.price.input) == ("anthropic", 3.0)
-    assert "claude-sonnet-4-5" in [model.id for model in served.platform.models.listed()]
+    assert "claude-sonnet-4-5" in [model.id for model in served.platform.models.list_models()]
 
 
 # Who may

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 from proctor.server.gateway import upstreams
-from proctor.server.gateway.gateway import plausible
+from proctor.server.gateway.booking import plausible
 from proctor.server.ledger.calls import LedgerCall
 from proctor.trace import Usage
-from proctor.wires import chat, messages
+from proctor.wires import chat_server, messages_server
 from proctor.wires.stream import MeteredStream
 from tests.server.gateway.test_gateway import ASKED, WIRES, in_run, use
 from tests.server.serving import SECONDS, Api, Served
-from tests.server.workplace import wait_for
+from tests.waiting import wait_for
 
 MINE = {**ASKED, "model": "mine"}
 STREAM = {"content-type": "text/event-stream"}
@@ -116,7 +116,7 @@ def test_no_usage_is_beyond_what_sums_can_hold() -> None:
 
 
 def test_an_event_that_does_not_end_is_not_read_again_with_each_byte() -> None:
-    stream = MeteredStream(chat.WIRE, hide_usage=False)
+    stream = MeteredStream(chat_server.WIRE, hide_usage=False)
     stream.feed(b"data: " + bytes(32 * 2**20))
     begun = time.process_time()
     for _ in range(2_000):
@@ -131,7 +131,7 @@ def test_events_are_the_same_however_they_are_cut(size: int) -> None:
         b'event: message_delta\ndata: {"usage":{"output_tokens":3}}\n\nevent: ping\r\n\r\n'
         b"event: message_stop\r\ndata: {}\r\n\r\n"
     )
-    stream = MeteredStream(messages.WIRE, hide_usage=False)
+    stream = MeteredStream(messages_server.WIRE, hide_usage=False)
     got = [stream.feed(sent[start : start + size]) for start in range(0, len(sent), size)]
     got.append(stream.end())
     told, held = (b"".join(each) for each in zip(*got, strict=True))

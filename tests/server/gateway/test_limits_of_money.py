@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from proctor.server.gateway.bounds import IMAGE_TOKENS, prompt_bound
 from tests.server.gateway.provider import COST, Provider
 from tests.server.gateway.test_gateway import ASKED, WIRES, asking, in_run, run_row, streamed, use
 from tests.server.serving import Answer, Api, Served
+from tests.waiting import wait_for
 
 PATH = "/v1/chat/completions"
 TWENTY_DOLLARS = {**ASKED, "max_tokens": 4_000_000}
@@ -41,14 +41,6 @@ def rich(served: Served, name: str, amount_usd: float) -> Api:
 
 def rows(served: Served, table: Any) -> list[Any]:
     return list(served.platform.database.read_now(lambda connection: connection.execute(select(table)).all()))
-
-
-def wait_until(is_true: Any) -> None:
-    for _ in range(500):
-        if is_true():
-            return
-        threading.Event().wait(0.02)
-    raise AssertionError("it did not come about")
 
 
 # At once
@@ -128,7 +120,7 @@ def test_who_waits_too_long_for_the_calls_of_others_may_try_again(
     provider.answering.clear()
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(ada, "POST", PATH, TWO_DOLLARS)
-        wait_until(lambda: provider.in_flight == 1)
+        wait_for(lambda: provider.in_flight == 1)
 
         second = ada("POST", PATH, TWO_DOLLARS)
 
@@ -143,18 +135,18 @@ def test_who_waits_for_money_and_leaves_is_forgotten(served: Served, provider: P
     provider.answering.clear()
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(ada, "POST", PATH, TWO_DOLLARS)
-        wait_until(lambda: provider.in_flight == 1)
+        wait_for(lambda: provider.in_flight == 1)
         second = asking(ada, TWO_DOLLARS)
-        wait_until(lambda: len(served.platform.reserver._pending) == 1)
+        wait_for(lambda: len(served.platform.reserver._pending) == 1)
 
         second.close()
 
-        wait_until(lambda: not served.platform.reserver._pending)
+        wait_for(lambda: not served.platform.reserver._pending)
 
         provider.answering.set()
         assert first.result().status == 200
     assert len(provider.bodies) == 1
-    wait_until(lambda: rows(served, reservations) == [])
+    wait_for(lambda: rows(served, reservations) == [])
 
 
 def test_what_is_reserved_is_seen_and_a_failure_gives_it_back(served: Served, provider: Provider) -> None:
@@ -162,7 +154,7 @@ def test_what_is_reserved_is_seen_and_a_failure_gives_it_back(served: Served, pr
     provider.answering.clear()
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(ada, "POST", PATH, TWO_DOLLARS)
-        wait_until(lambda: provider.in_flight == 1)
+        wait_for(lambda: provider.in_flight == 1)
         assert ada.get("/balance")["held_usd"] == pytest.approx(2.0, abs=0.01)
         provider.answering.set()
         first.result()
@@ -171,7 +163,7 @@ def test_what_is_reserved_is_seen_and_a_failure_gives_it_back(served: Served, pr
     for _ in range(3):
         assert ada("POST", PATH, TWO_DOLLARS).status == 500
 
-    wait_until(lambda: ada.get("/balance")["held_usd"] == 0)
+    wait_for(lambda: ada.get("/balance")["held_usd"] == 0)
     assert ada.get("/balance")["balance_usd"] == pytest.approx(3 - COST)
 
 

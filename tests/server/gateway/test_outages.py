@@ -15,9 +15,10 @@ from proctor.server.db.tables import calls, reservations
 from proctor.server.gateway.meter import UsageMeter
 from tests.server.gateway.provider import COST, Provider
 from tests.server.gateway.test_gateway import ASKED
-from tests.server.gateway.test_limits_of_money import PATH, rich, rows, wait_until
+from tests.server.gateway.test_limits_of_money import PATH, rich, rows
 from tests.server.postgres import Cluster
 from tests.server.serving import Served, serving, settings_in
+from tests.waiting import wait_for
 
 CALLS = 60
 
@@ -37,22 +38,22 @@ def test_sixty_calls_outlast_a_database_that_restarts_and_each_is_paid_once(
     ):
         ada = rich(served, "ada", 5)
         asked = [pool.submit(ada, "POST", PATH, ASKED) for _ in range(CALLS)]
-        wait_until(lambda: sum(each.done() for each in asked) >= 6)
+        wait_for(lambda: sum(each.done() for each in asked) >= 6)
 
         restartable.stop()
-        wait_until(lambda: served.nobody("GET", "/health").status == 503)
-        away = served.nobody("GET", "/health")
+        wait_for(lambda: served.nobody("GET", "/ready").status == 503)
+        away = served.nobody("GET", "/ready")
         restartable.start()
 
         assert {each.result().status for each in asked} == {200}
         assert away.body["status"] == "unavailable"
         assert "database does not answer" in away.body["reason"]
         assert str(restartable.folder) not in str(away.body)
-        assert served.nobody("GET", "/health").status == 200
+        assert served.nobody("GET", "/ready").status == 200
         booked = rows(served, calls)
         assert len(booked) == CALLS
         assert ada.get("/balance")["balance_usd"] == pytest.approx(5 - CALLS * COST)
-        wait_until(lambda: not rows(served, reservations))
+        wait_for(lambda: not rows(served, reservations))
         assert [record.exc_info for record in caplog.records] == [None, None]
 
 
@@ -73,7 +74,7 @@ def test_a_call_that_was_answered_is_booked_even_if_the_database_stays_away_for_
         await book(meter, call)  # type: ignore[arg-type]
 
     monkeypatch.setattr(UsageMeter, "book", book_once_away)
-    monkeypatch.setattr("proctor.server.db.database.AWAY_SECONDS", 0.3)
+    monkeypatch.setattr("proctor.server.db.database.PATIENCE_SECONDS", 0.3)
     database = restartable.fresh()
     with (
         serving(settings_in(tmp_path, endpoints=registry, database=database)) as served,
@@ -88,7 +89,7 @@ def test_a_call_that_was_answered_is_booked_even_if_the_database_stays_away_for_
         restartable.start()
 
         assert (refused.status, refused.body["error"]["code"]) == (503, "database_away")
-        wait_until(lambda: rows_or_none(served))
+        wait_for(lambda: rows_or_none(served))
         assert ada.get("/balance")["balance_usd"] == pytest.approx(5 - COST)
 
 

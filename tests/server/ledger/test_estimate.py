@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import sqrt
 from typing import Any
 
+import msgspec
 import pytest
 from sqlalchemy import Connection, create_engine, insert
 
+from proctor.comparison.design import DesignGoal, RolloutCost, design_evaluation
+from proctor.comparison.scores import RunScores, TaskScores
 from proctor.config.prices import Price
-from proctor.server.db.tables import environments, metadata, rollouts, runs, versions
-from proctor.server.ledger.estimate import PlannedRun, estimate_cost
+from proctor.reading.entries import EntryRecord, StoredEntry
+from proctor.server.db.tables import environments, metadata, rollout_entries, rollouts, runs, versions
+from proctor.server.ledger.estimate import build_estimate
+from proctor.server.ledger.past_rollouts import PlannedRun
 from proctor.server.people.tokens import Caller
+from proctor.stats.prediction import PredictedTotal
 from tests.server.ledger.rows import add_run, set_up
 from tests.server.serving import Served
 
@@ -84,7 +91,7 @@ def test_earlier_rollouts_of_the_same_model_say_what_the_next_will_cost(connecti
     play(connection, "run-1", "m", [(1000, 200), (1200, 220), (800, 180)])
     play(connection, "run-2", "other", [(90_000, 90_000)])
 
-    told = estimate_cost(connection, planned(num_examples=5, rollouts_per_example=2))
+    told = build_estimate(connection, planned(num_examples=5, rollouts_per_example=2))
 
     assert told.rollouts == 10
     assert told.likely_usd == pytest.approx(10 * 2000e-6)
@@ -97,7 +104,7 @@ def test_earlier_rollouts_of_the_same_model_say_what_the_next_will_cost(connecti
 def test_another_model_on_the_same_environment_is_better_than_nothing(connection: Connection) -> None:
     play(connection, "run-1", "other", [(1000, 200)])
 
-    told = estimate_cost(connection, planned(num_examples=1, rollouts_per_example=1))
+    told = build_estimate(connection, planned(num_examples=1, rollouts_per_example=1))
 
     assert told.likely_usd == pytest.approx(2000e-6)
     assert (told.low_usd, told.high_usd) == (None, None)
@@ -109,9 +116,9 @@ def test_an_estimate_tells_a_stranger_nothing_of_others_runs(connection: Connect
     connection.execute(runs.update().values(team="lab", visibility="team"))
 
     for by in (reader("ada", lab="member"), reader("bob", lab="member"), reader("root", is_admin=True)):
-        assert "2 earlier rollouts" in estimate_cost(connection, planned(by)).basis
+        assert "2 earlier rollouts" in build_estimate(connection, planned(by)).basis
     for by in (reader("eve"), reader("eve", other="admin"), reader("nobody")):
-        told = estimate_cost(connection, planned(by))
+        told = build_estimate(connection, planned(by))
         assert (told.low_usd, told.likely_usd, told.high_usd) == (None, None, None)
         assert "earlier rollouts" not in told.basis
 
@@ -119,7 +126,7 @@ def test_an_estimate_tells_a_stranger_nothing_of_others_runs(connection: Connect
 def test_without_history_the_prompts_give_a_range(connection: Connection) -> None:
     change_version(connection, check_facts={"mean_prompt_characters": 400})
 
-    told = estimate_cost(connection, planned(num_examples=-1, rollouts_per_example=1, max_tokens=100))
+    told = build_estimate(connection, planned(num_examples=-1, rollouts_per_example=1, max_tokens=100))
 
     assert told.rollouts == 10
     assert told.low_usd == pytest.approx(10 * (100 + 16 * 5) / 1e6)
@@ -127,15 +134,98 @@ def test_without_history_the_prompts_give_a_range(connection: Connection) -> Non
 
 
 def test_where_nothing_is_known_nothing_is_claimed(connection: Connection) -> None:
-    assert estimate_cost(connection, planned()).likely_usd is None
+    assert build_estimate(connection, planned()).likely_usd is None
     change_version(connection, check_tasks=None)
-    told = estimate_cost(connection, planned(num_examples=-1))
+    told = build_estimate(connection, planned(num_examples=-1))
     assert (told.rollouts, told.likely_usd) == (None, None)
     assert "number of tasks" in told.basis
 
 
 def test_more_tasks_are_not_played_than_there_are(connection: Connection) -> None:
-    assert estimate_cost(connection, planned(num_examples=50, rollouts_per_example=3)).rollouts == 30
+    assert build_estimate(connection, planned(num_examples=50, rollouts_per_example=3)).rollouts == 30
+
+
+def test_calls_tokens_and_minutes_come_from_earlier_rollouts(connection: Connection) -> None:
+    play(connection, "run-1", "m", [(1000, 200), (1200, 220), (800, 180)])
+    record = EntryRecord(task="0", number=0, outcome="scored", reward=1.0, turns=4)
+    entry = msgspec.msgpack.encode(StoredEntry(record))
+    connection.execute(
+        insert(rollout_entries), [{"run_id": "run-1", "place": place, "entry": entry} for place in range(3)]
+    )
+
+    told = build_estimate(connection, planned(num_examples=5, rollouts_per_example=2, max_concurrent=2))
+
+    assert (told.tasks, told.rollouts_per_task, told.rollouts) == (5, 2, 10)
+    assert told.calls is not None
+    assert told.calls.likely == 40
+    assert told.input_tokens is not None
+    assert told.output_tokens is not None
+    assert (told.input_tokens.likely, told.output_tokens.likely) == pytest.approx((10_000, 2_000))
+    assert told.minutes is not None
+    assert told.minutes.likely == pytest.approx(10 / 2 / 60)
+    assert told.available_usd is not None
+    assert told.after_usd == pytest.approx(told.available_usd - 10 * 2000e-6)
+    assert "3 earlier rollouts of this environment by m" in told.volume_basis
+
+
+def test_without_history_calls_and_tokens_are_at_least_what_one_reply_takes(connection: Connection) -> None:
+    change_version(connection, check_facts={"mean_prompt_characters": 400})
+
+    told = build_estimate(connection, planned(num_examples=10, rollouts_per_example=1))
+
+    assert told.calls == PredictedTotal(10, 10, None)
+    assert told.input_tokens == PredictedTotal(1000, 1000, None)
+    assert told.minutes is None
+    assert "unknown" in told.volume_basis
+
+
+def test_the_interval_is_as_wide_as_a_plan_from_the_same_rewards_says(connection: Connection) -> None:
+    groups = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+    play(connection, "run-1", "m", [(10, 10)] * 12)
+    for place, reward in enumerate(each for group in groups for each in group):
+        which = (rollouts.c.run_id == "run-1") & (rollouts.c.place == place)
+        named = {"task": str(place // 2), "number": place % 2, "reward": reward}
+        connection.execute(rollouts.update().where(which).values(**named))
+    change_version(connection, check_tasks=400)
+    runs_of = [
+        RunScores(run="run-1", tasks=[TaskScores(id=n, rewards=tuple(g)) for n, g in enumerate(groups)])
+    ]
+    goal = DesignGoal(kind="rollouts", amount=1600, rollouts=(4,))
+    (row,) = design_evaluation(runs_of, [], RolloutCost(), goal).rows
+
+    told = build_estimate(connection, planned(num_examples=400, rollouts_per_example=4))
+
+    assert (told.tasks, row.tasks) == (400, 400)
+    assert told.halfwidth == pytest.approx(row.halfwidth)
+    assert not told.halfwidth_is_bound
+    assert "6 tasks that m played before" in told.halfwidth_basis
+
+
+def test_where_no_reward_is_known_the_worst_case_is_said_to_be_one(connection: Connection) -> None:
+    told = build_estimate(connection, planned(num_examples=10, rollouts_per_example=3))
+    narrow = build_estimate(connection, planned(reader("ada"), num_examples=1))
+
+    assert told.halfwidth == pytest.approx(2.262 * 0.5 / sqrt(10), rel=1e-3)
+    assert told.halfwidth_is_bound
+    assert "worst case" in told.halfwidth_basis
+    assert (narrow.halfwidth, narrow.halfwidth_basis) == (
+        None,
+        "One task gives no interval; play two or more.",
+    )
+
+
+def test_rewards_that_never_differed_do_not_promise_certainty(connection: Connection) -> None:
+    play(connection, "run-1", "m", [(10, 10)] * 8)
+
+    told = build_estimate(connection, planned(num_examples=10, rollouts_per_example=1))
+
+    assert told.halfwidth is not None
+    assert 0.1 < told.halfwidth < 0.2
+    assert "had the same reward" in told.halfwidth_basis
+
+
+def test_named_tasks_are_counted_instead_of_the_first(connection: Connection) -> None:
+    assert build_estimate(connection, planned(task_ids=["a", "b"], rollouts_per_example=4)).rollouts == 8
 
 
 def test_an_estimate_is_given_to_who_may_read_the_environment(

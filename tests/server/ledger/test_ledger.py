@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,6 +135,20 @@ def test_the_same_calls_written_again_change_nothing(connection: Connection) -> 
     assert len(connection.execute(select(calls)).all()) == 5
     run = connection.execute(select(runs).where(runs.c.id == "run-a")).one()
     assert (run.cost, run.input_tokens, run.output_tokens) == (14, 20, 4)
+
+
+def test_a_call_whose_booking_was_not_acknowledged_is_booked_once(served_on_both: Served) -> None:
+    served_on_both.user("ada")
+    platform = served_on_both.platform
+    platform.database.write_now(add_calls, [call(1)])
+
+    async def book_again() -> None:
+        await asyncio.gather(platform.meter.book(call(1)), platform.meter.book(call(2)))
+
+    served_on_both.call(book_again)
+
+    assert platform.database.read_now(lambda connection: len(connection.execute(select(calls)).all())) == 2
+    assert served_on_both.root.get("/balance?owner=ada")["spent_usd"] == pytest.approx(14e-6)
 
 
 def test_an_account_without_a_balance_is_counted_and_never_refused(connection: Connection) -> None:

@@ -165,8 +165,10 @@ def test_a_browser_logs_out(served: Served) -> None:
     assert (browser.cookies, browser.user) == ({}, None)
     browser.cookies = kept
     assert browser("GET", "/teams").code == "session_over"
-    assert browser.user is None
+    info = browser("GET", "/session").body
+    assert (info["user"], info["is_over"]) == (None, True)
     assert browser.cookies == {}, "a cookie that is no longer good is removed"
+    assert not browser("GET", "/session").body["is_over"]
 
 
 def test_a_session_expires(served: Served) -> None:

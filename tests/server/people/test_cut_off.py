@@ -75,6 +75,29 @@ def test_a_stream_ends_that_its_reader_may_no_longer_read(served_on_both: Served
     assert b"event: end" in adas.rest
 
 
+@pytest.mark.parametrize("role", ["", "read"], ids=["removed", "only read"])
+def test_a_stream_ends_for_who_loses_the_role_that_showed_the_run(served_on_both: Served, role: str) -> None:
+    served = served_on_both
+    ada, bob = served.user("ada"), served.user("bob")
+
+    def make_run(connection: Connection) -> str:
+        making.environment(connection)
+        return making.run(connection)
+
+    run_id = served.platform.database.write_now(make_run)
+    ada.ok("PUT", "/environments/ada/sums/collaborators", {"name": "bob", "role": "write"})
+    bobs = Following(bob, run_id)
+
+    if role:
+        ada.ok("PUT", "/environments/ada/sums/collaborators", {"name": "bob", "role": role})
+    else:
+        ada.ok("DELETE", "/environments/ada/sums/collaborators/bob")
+
+    bobs.join(SECONDS)
+    assert not bobs.is_alive()
+    assert b"event: end" not in bobs.rest
+
+
 def test_a_stream_goes_on_for_who_changes_teams_without_losing_the_right(served: Served) -> None:
     ada, bob = served.user("ada"), served.user("bob")
     ada.post("/teams", {"name": "lab"})

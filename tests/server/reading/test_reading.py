@@ -17,11 +17,9 @@ import pytest
 from sqlalchemy import Connection, delete, func, select, update
 
 from proctor.api.common import BASE
-from proctor.api.feed import FeedEvent
 from proctor.reading import export_handler
 from proctor.server.db.tables import accounts, rollout_entries, runs
 from proctor.server.quotas import EXPORTS_AT_ONCE
-from proctor.server.reading import feed as feed_module
 from proctor.server.reading import open_run
 from proctor.server.runs import queue
 from proctor.server.runs.event_log import append_events, build_log_event
@@ -29,7 +27,7 @@ from proctor.server.runs.incoming import read_row
 from proctor.server.runs.rows import store_rows
 from tests.server.runs import making
 from tests.server.serving import Api, Served
-from tests.server.workplace import wait_for
+from tests.waiting import wait_for
 from tests.web.lab import add_person
 
 SECONDS = 60.0
@@ -320,16 +318,6 @@ def test_a_feed_ends_at_once_when_its_token_is_revoked(served_on_both: Served, a
         assert [event for event in events if event is not None] == []  # the stream has ended
         served_on_both.platform.database.write_now(making.run)
         assert wait_for_event(others, "run")["run"]["status"] == "pending"
-
-
-def test_who_does_not_keep_up_is_told_to_ask_again() -> None:
-    follower = feed_module.FeedFollower(caller=None)  # type: ignore[arg-type]
-    for number in range(feed_module.MOST_WAITING + 1):
-        follower.send(FeedEvent(kind="run_deleted", at=float(number), run_id="x"))
-    assert follower.queue.qsize() == 1
-    event = follower.queue.get_nowait()
-    assert event is not None
-    assert event.kind == "resync"
 
 
 def test_a_feed_needs_the_scope_to_read_runs(ada: Api, served_on_both: Served) -> None:

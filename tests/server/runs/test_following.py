@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import Connection
 
-from proctor.api.runs import Ending, LogText, Report, ResumeRequest
+from proctor.api.runner import Ending, LogText, Report
+from proctor.api.runs import ResumeRequest
 from proctor.server.runs import incoming, queue, reports
 from proctor.server.runs.causes import build_cause
 from tests.server.runs import making

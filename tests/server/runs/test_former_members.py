@@ -21,7 +21,7 @@ from proctor.server.settings import Settings
 from tests.server.hub.packages import made, push
 from tests.server.runs import making
 from tests.server.serving import Api, Served, serving, settings_in
-from tests.server.workplace import wait_for
+from tests.waiting import wait_for
 
 MODELS = '[[endpoint]]\nendpoint_id = "parrot"\nmodel = "parrot"\ntype = "scripted"\n'
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from proctor.api.runs import LostRun, NewUpload, Report, ResumeRequest
+from proctor.api.runner import LostRun, Report
+from proctor.api.runs import NewUpload, ResumeRequest
 from proctor.server.db.database import Database
 from proctor.server.people.tokens import find_user_caller, make_token, record_token_use, resolve_caller
 from proctor.server.problems import ConflictError, UnauthenticatedError
-from proctor.server.runs import event_log as story
-from proctor.server.runs import incoming, queue, records, reports
+from proctor.server.runs import event_log, incoming, queue, records, reports
 from proctor.server.runs.causes import build_cause
 from tests.server.runs import making
 
@@ -225,7 +225,7 @@ def test_every_change_of_status_is_told_in_the_story_without_a_gap(ready: Databa
     run_id = ready.write_now(making.run)
     row = claim(ready)
     ready.write_now(lambda connection: queue.end_run(connection, row, "finished", None, 101.0))
-    told = ready.read_now(story.read_events, run_id, 0, 100)
+    told = ready.read_now(event_log.read_events, run_id, 0, 100)
     assert [event.seq for event in told] == [1, 2, 3]
     assert [event.status for event in told] == ["pending", "running", "finished"]
 
@@ -245,9 +245,9 @@ def test_what_an_older_attempt_says_of_its_end_changes_nothing(ready: Database) 
     claim(ready, "h1", 100.0)
     ready.write_now(queue.sweep, 131.0, 3)
     claim(ready, "h2", 132.0)
-    assert not ready.write_now(queue.report_lost, run_id, CRASH, 133.0, 3, ("h1", 1))
+    assert not ready.write_now(queue.report_lost, run_id, CRASH, 133.0, 3, "h1", 1)
     assert status(ready, run_id) == "running"
-    assert ready.write_now(queue.report_lost, run_id, CRASH, 134.0, 3, ("h2", 2))
+    assert ready.write_now(queue.report_lost, run_id, CRASH, 134.0, 3, "h2", 2)
 
 
 def test_a_run_that_nothing_will_play_says_so_until_a_host_is_connected(ready: Database) -> None:
@@ -262,9 +262,11 @@ def test_a_run_that_nothing_will_play_says_so_until_a_host_is_connected(ready: D
         made = make_token(connection, kind="host", user=None, name="big", scopes=[], expires_at=None)
         return made.secret.split("_")[1]
 
-    assert waiting_because(1001.0).startswith("No host is connected to this server, so the run waits.")
+    assert waiting_because(1001.0).startswith(
+        "No host that can play runs is connected to this server, so the run waits."
+    )
     ready.write_now(queue.warn_without_host, run_id, 1001.0)
-    events = ready.read_now(story.read_events, run_id, 0, 10)
+    events = ready.read_now(event_log.read_events, run_id, 0, 10)
     assert [event.text for event in events if event.level == "WARNING"] == [queue.NO_HOST]
 
     host = ready.write_now(add_host)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import zlib
 
 import pytest
 from sqlalchemy import Connection
 
-from proctor.api.runs import Ending, LogText, Report
+from proctor.api.runner import Ending, LogText, Report
 from proctor.server.db.database import Database
 from proctor.server.problems import InvalidError
-from proctor.server.runs import event_log as story
-from proctor.server.runs import incoming, queue, records, reports, rows, task_rows
+from proctor.server.runs import event_log, incoming, queue, records, reports, rows, task_rows
 from tests.server.runs import making
 
 
@@ -33,7 +33,8 @@ def report(database: Database, run_id: str, batch: int, *raws: bytes, logs: tupl
 
 
 def kept(database: Database, run_id: str) -> list[bytes]:
-    return [raw for _, raw in database.read_now(rows.read_rows, run_id, 0, 1000)]
+    found = database.read_now(rows.read_rows, run_id, 0, 1000)
+    return [zlib.decompress(row.packed) for _, row in found]
 
 
 def test_a_row_that_is_sent_twice_is_kept_once(database: Database, run_id: str) -> None:
@@ -59,7 +60,7 @@ def test_a_failed_rollout_that_is_sent_twice_is_told_once(database: Database, ru
     for _ in range(2):
         report(database, run_id, 1, making.row("a", outcome="model_error", reward=None))
     told = [
-        event for event in database.read_now(story.read_events, run_id, 0, 100) if event.kind == "rollout"
+        event for event in database.read_now(event_log.read_events, run_id, 0, 100) if event.kind == "rollout"
     ]
     assert len(told) == 1
 
@@ -74,14 +75,16 @@ def test_log_lines_of_a_report_that_is_sent_again_are_not_told_again(database: D
     report(database, run_id, 1, logs=("one", "two"))
     report(database, run_id, 2, logs=("three",))
     lines = [
-        event.text for event in database.read_now(story.read_events, run_id, 0, 100) if event.kind == "log"
+        event.text
+        for event in database.read_now(event_log.read_events, run_id, 0, 100)
+        if event.kind == "log"
     ]
     assert lines == ["one", "two", "three"]
 
 
 def test_a_line_without_end_is_cut(database: Database, run_id: str) -> None:
     report(database, run_id, 1, logs=("x" * 1_000_000,))
-    line = database.read_now(story.read_events, run_id, 0, 100)[-1].text
+    line = database.read_now(event_log.read_events, run_id, 0, 100)[-1].text
     assert len(line) < 20_000
     assert line.endswith("characters more)")
 
@@ -123,7 +126,7 @@ def test_events_are_polled_without_losing_or_repeating_one(database: Database, r
         report(database, run_id, batch, making.row(batch), logs=(f"line {batch}",))
     seen, after = [], 0
     while True:
-        page = database.read_now(story.read_event_page, run_id, after, 3)
+        page = database.read_now(event_log.read_event_page, run_id, after, 3)
         if not page.items:
             break
         seen += [event.seq for event in page.items]
@@ -140,7 +143,9 @@ def test_rows_come_in_task_order_page_by_page(database: Database, run_id: str) -
     after, more = None, True
     while more:
         page, more = database.read_now(task_rows.read_rows_by_task, run_id, after, 3)
-        seen += [(json.loads(raw)["example_id"], json.loads(raw)["rollout"]) for _, raw in page]
+        for _, row in page:
+            raw = json.loads(zlib.decompress(row.packed))
+            seen.append((raw["example_id"], raw["rollout"]))
         after = page[-1][0]
 
     assert seen == [(1, 0), (2, 0), (2, 1), (10, 0), (10, 1), ("a", 0), ("a", 1), ("b", 0)]

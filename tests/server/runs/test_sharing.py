@@ -86,6 +86,19 @@ def test_a_private_run_is_read_by_its_owner_and_by_the_writers_of_its_environmen
     assert eve.get("/runs?environment=ada/greet")["items"] == []
 
 
+def test_a_link_to_one_run_lists_no_other_that_is_for_people_with_a_login(
+    served: Served, ada: Api, bob: Api, run_id: str
+) -> None:
+    ada.ok("PATCH", GREET, {"visibility": "public"})
+    other = bob.post("/runs", {"environment": "ada/greet", "model": "parrot"})["id"]
+    share(bob, other, "readers")
+    link = share(bob, run_id, "link").body["link"].partition("?")[2]
+
+    assert [each["id"] for each in served.user("eve").get("/runs?environment=ada/greet")["items"]] == [other]
+    assert served.nobody("GET", f"/runs/{other}").status == 401
+    assert served.nobody.get(f"/runs/{run_id}/history?{link}")["items"] == []
+
+
 def test_writers_of_an_environment_read_its_runs_but_change_nothing_and_see_no_money(
     ada: Api, bob: Api, run_id: str
 ) -> None:
@@ -97,9 +110,9 @@ def test_writers_of_an_environment_read_its_runs_but_change_nothing_and_see_no_m
         assert (each["max_cost_usd"], each["cost_usd"]) == (None, None)
     assert theirs["settings"] == ada.get(f"/runs/{run_id}/metadata.json")["config"] == {"num_examples": 3}
     assert ada("GET", f"/usage?run={run_id}").status == 404
-    assert ada("POST", f"/runs/{run_id}/resume", {}).status == 404
-    assert ada("DELETE", f"/runs/{run_id}").status == 404
-    assert share(ada, run_id, "link").status == 404
+    assert ada("POST", f"/runs/{run_id}/resume", {}).code == "read_only"
+    assert ada("DELETE", f"/runs/{run_id}").status == 403
+    assert share(ada, run_id, "link").status == 403
 
 
 def test_a_run_can_be_shared_with_the_readers_of_its_environment_and_taken_back(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.runner.indexes import package_index
 from tests.server.hub.packages import made, push, write_wheel
 from tests.server.serving import Api, Served
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("sandboxes")
 
@@ -41,14 +40,6 @@ def builders() -> list[int]:
     return found
 
 
-def wait_until(condition: Any) -> Any:
-    end = time.monotonic() + SECONDS
-    while not (value := condition()):
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
-    return value
-
-
 def is_healthy(served: Served) -> bool:
     return served.nobody("GET", "/health").status == 200
 
@@ -67,7 +58,7 @@ def test_a_package_that_plants_a_pipe_does_not_stop_the_server(
     assert push(ada, package).status == 201
 
     where = f"/runtime/sessions/{session_of(ada)}"
-    shown = wait_until(lambda: (told := ada.get(where))["status"] != "starting" and told)
+    shown = wait_for(lambda: (told := ada.get(where))["status"] != "starting" and told)
 
     assert "out of pears" in shown["message"]
     assert is_healthy(served)
@@ -82,11 +73,11 @@ def test_while_a_build_hangs_the_server_answers_and_ending_the_session_ends_the_
     with package_index(tmp_path, silent=True) as index:
         monkeypatch.setenv("PIP_INDEX_URL", index.url)
         session = session_of(ada)
-        wait_until(lambda: index.asked)
+        wait_for(lambda: index.asked)
         assert builders()
         assert is_healthy(served)
         ada.ok("DELETE", f"/runtime/sessions/{session}")
-        wait_until(lambda: not builders())
+        wait_for(lambda: not builders())
 
     assert is_healthy(served)
 
@@ -99,7 +90,7 @@ def test_why_an_environment_cannot_be_installed_is_said_to_who_asked_for_it(
     assert push(ada, made(tmp_path, needs="nobody-has-this")).status == 201
 
     where = f"/runtime/sessions/{session_of(ada)}"
-    shown = wait_until(lambda: (told := ada.get(where))["status"] != "starting" and told)
+    shown = wait_for(lambda: (told := ada.get(where))["status"] != "starting" and told)
 
     assert shown["status"] == "failed"
     assert "no wheel of nobody-has-this" in shown["message"]

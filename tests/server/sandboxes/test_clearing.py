@@ -26,7 +26,7 @@ def test_a_sandbox_that_outlived_its_server_is_ended_and_others_are_left_alone(t
     async def play() -> None:
         left, other = BubblewrapBackend(tmp_path / "left"), BubblewrapBackend(tmp_path / "left-alone")
         orphan, stranger = await left.open(SPEC), await other.open(SPEC)
-        async with orphan.piped(["cat"]) as ours, stranger.piped(["cat"]) as theirs:
+        async with orphan.open_command(["cat"]) as ours, stranger.open_command(["cat"]) as theirs:
             await BubblewrapBackend(tmp_path / "left").clear()
             with pytest.raises(InfraError):
                 await ours.wait()

@@ -23,7 +23,7 @@ from proctor.server.sandboxes.backend import ServedProgram
 from proctor.server.sandboxes.sessions import PublishedVersion
 from proctor.task import Task, mint_task
 from tests.server.serving import SECONDS, Api, Served
-from tests.server.workplace import wait_for
+from tests.waiting import wait_for
 
 SOURCES = str(Path(proctor.__file__).parents[1])
 ENV = """

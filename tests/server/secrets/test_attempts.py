@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import Connection, select
 
-from proctor.api.runs import RunAssignment
+from proctor.api.runner import RunAssignment
 from proctor.server.db.tables import attempt_secrets, runs
 from proctor.server.runs import queue
 from proctor.server.runs.service import KEPT_SECRETS_SECONDS, settle_ended_runs
@@ -103,7 +103,7 @@ def test_the_next_attempt_does_not_tell_what_the_one_before_it_left_behind(
     rotate_all(ada)
 
     def crash(connection: Connection) -> None:
-        from proctor.api.runs import LostRun
+        from proctor.api.runner import LostRun
         from proctor.server.runs.causes import build_cause
 
         queue.report_lost(

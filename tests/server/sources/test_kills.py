@@ -18,7 +18,8 @@ from tests.server.serving import Api
 from tests.server.sources.git_server import git_server
 from tests.server.sources.test_sources import recipe
 from tests.server.sources.test_submit import MAIN, rows
-from tests.server.workplace import Workplace, wait_for, workplace
+from tests.server.workplace import Workplace, workplace
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.usefixtures("sandboxes"), pytest.mark.xdist_group("repositories")]
 

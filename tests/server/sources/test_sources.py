@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,9 @@ from typing import Any
 import pytest
 
 from tests.runner.repositories import Checkout, make_checkout
-from tests.server.serving import Api, Served, serving, settings_in
+from tests.server.datasets.pushing import push_rows
+from tests.server.serving import Answer, Api, Served, serving, settings_in
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.usefixtures("sandboxes"), pytest.mark.xdist_group("repositories")]
 
@@ -164,10 +165,91 @@ def test_a_preview_names_the_commit_and_starts_nothing(server: Served, checkout:
     assert ada.get("/runs")["items"] == []
 
 
-def wait_for(check: Any) -> None:
-    clock = threading.Event()
-    for _ in range(500):
-        if check():
-            return
-        clock.wait(0.02)
-    raise AssertionError("it never happened")
+RECIPE = """
+[experiment]
+rollout = "math"
+entrypoint = "main.py"
+model_path = "parrot"
+dataset = "{dataset}"
+
+[evaluation]
+limit = "all"
+"""
+
+
+def test_a_sync_finds_recipes_branches_and_commits_and_keeps_its_log(
+    server: Served, checkout: Checkout
+) -> None:
+    ada, bob = server.user("ada"), server.user("bob")
+    first = checkout.git("rev-parse", "HEAD")
+    files = {
+        "configs/eval/math.toml": RECIPE.format(dataset="sums"),
+        "configs/eval/bad.toml": "[experiment\n",
+    }
+    head = checkout.commit(files, "Add recipes")
+    checkout.push()
+    checkout.push("feature")
+    id_ = add(ada, checkout)["source"]["id"]
+
+    synced = ada.post(f"/sources/{id_}/sync")
+    content = ada.get(f"/sources/{id_}/commits/{head}")
+    older = ada.get(f"/sources/{id_}/commits/{first}")
+
+    assert (synced["branches"], synced["syncing_since"]) == (["feature", "main"], None)
+    assert [each["commit_sha"] for each in ada.get(f"/sources/{id_}/commits")["items"]] == [head, first]
+    bad, good = content["recipes"]
+    assert (bad["path"], bad["recipe"]) == ("configs/eval/bad.toml", {})
+    assert "Line 1" in bad["problem"]
+    assert good["recipe"]["experiment"]["dataset"] == "sums"
+    assert (older["recipes"], older["commit"]["subject"]) == ([], "Add a rollout")
+    (sync,) = ada.get(f"/sources/{id_}/syncs")["items"]
+    assert (sync["cause"], sync["status"], sync["commit_sha"]) == ("ada", "succeeded", head)
+    assert any("Fetched commit" in line for line in sync["log"])
+    assert bob("GET", f"/sources/{id_}/syncs").status == 404
+    assert bob("GET", f"/sources/{id_}/commits/{head}").status == 404
+    assert ada("GET", f"/sources/{id_}/commits/{head[:8]}").code == "invalid"
+
+
+def test_a_failed_sync_says_in_its_log_what_went_wrong(server: Served, checkout: Checkout) -> None:
+    ada = server.user("ada")
+    id_ = add(ada, checkout)["source"]["id"]
+
+    refused = ada("POST", f"/sources/{id_}/sync", {"branch": "nowhere"})
+
+    assert refused.code == "unknown_branch"
+    (sync,) = ada.get(f"/sources/{id_}/syncs")["items"]
+    assert (sync["status"], sync["branch"]) == ("failed", "nowhere")
+    assert "no branch 'nowhere'" in sync["log"][-1]
+
+
+def test_the_server_selects_the_rows_that_the_command_line_would(server: Served) -> None:
+    ada, bob = server.user("ada"), server.user("bob")
+    submission(ada)  # pushes the dataset without counting its rows
+
+    def select(api: Api, **more: Any) -> Any:
+        return api("POST", "/submissions/rows", {"recipe": recipe(), **more})
+
+    found = select(ada).body
+    assert (found["dataset"]["selected_rows"], found["total"], found["rule"]) == (4, 4, "all")
+    assert found["dataset"]["sha256"] == hashlib.sha256(ROWS).hexdigest()
+    assert select(ada, dataset="ada/sums", rows="1-2").body["dataset"]["selected_rows"] == 2
+    assert ada.get("/datasets/ada/sums")["latest"]["rows"] == 4
+    assert select(ada, rows="9").body["details"]["field"] == "rows"
+    unknown = select(bob)
+    assert (unknown.code, unknown.body["details"]["field"]) == ("unknown_dataset", "dataset")
+    assert select(bob, dataset="ada/sums").status == 404
+
+
+def test_a_dataset_that_claims_to_have_endless_rows_stalls_nobody(server: Served) -> None:
+    eve = server.user("eve")
+    assert push_rows(eve, "eve", "sums", ROWS, rows=2_000_000).status == 201
+
+    def select(recipe: dict[str, Any], rows: str = "") -> Answer:
+        return eve("POST", "/submissions/rows", {"recipe": recipe, "dataset": "eve/sums", "rows": rows})
+
+    named, repeated = select(recipe(), "0-1999999"), select(recipe(), ",".join(["0-99999"] * 20))
+    drawn, whole = select({"experiment": recipe()["experiment"]}), select(recipe())
+
+    assert [answer.status for answer in (named, repeated, drawn, whole)] == [422, 422, 200, 200]
+    assert "at most 1,000,000 can be listed" in named.body["message"]
+    assert whole.body["dataset"]["selected_rows"] == 2_000_000

@@ -13,7 +13,7 @@ import pytest
 
 from tests.runner.repositories import make_checkout
 from tests.server.serving import free_port, serving, settings_in
-from tests.server.workplace import wait_for
+from tests.waiting import wait_for
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 pytestmark = [

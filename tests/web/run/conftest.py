@@ -15,6 +15,7 @@ from tests.web.conftest import log_in, settle
 from tests.web.lab import Lab
 from tests.web.many_rollouts import write_log
 from tests.web.played_runs import play_hostile, play_shop, play_sums
+from tests.web.run.acting import OwnRuns
 from tests.web.run.live_run import LiveRun
 from tests.web.site import viewing
 
@@ -57,14 +58,11 @@ def folder_site(local_runs: LocalRuns) -> Iterator[RunSite]:
         yield RunSite(url, local_runs.runs)
 
 
-@pytest.fixture(scope="session", params=["folders", "server"])
+@pytest.fixture(scope="session", params=[pytest.param("folders", marks=pytest.mark.slow), "server"])
 def site(request: pytest.FixtureRequest) -> RunSite:
     if request.param == "folders":
         return request.getfixturevalue("folder_site")  # type: ignore[no-any-return]
     lab: Lab = request.getfixturevalue("lab")
-    page = lab.people["ada"].ok("GET", f"/runs/{lab.runs['sums']}/rollouts?limit=1")
-    if "total" not in page:
-        pytest.skip("the server does not have the reading routes yet")
     return RunSite(lab.url, lab.runs, lab)
 
 
@@ -106,3 +104,11 @@ def check_look(page: Page, name: str) -> None:
     page.wait_for_timeout(100)
     take_screenshot(page, f"{name}-phone")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.fixture
+def own_runs(lab: Lab) -> Iterator[OwnRuns]:
+    """Runs of ada's that a test may change."""
+    runs = OwnRuns(lab)
+    yield runs
+    runs.delete_all()

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.browser import THEMES
+from tests.web.browser import PATIENCE_MS, THEMES
 from tests.web.run.conftest import LOG_LINES, LocalRuns, VisitRun, check_look
 
 
@@ -22,7 +22,7 @@ def test_it_opens_at_its_end_and_is_read_backwards_to_its_beginning(visit_folder
     expect(log).to_contain_text("KeyError: 'x'")
 
     log.focus()
-    for _ in range(30):
+    for _ in range(PATIENCE_MS // 100):
         page.keyboard.press("Control+Home")
         if "step 1 took" in shown_lines(page):
             break

@@ -88,8 +88,8 @@ def test_a_run_that_is_not_there_says_so(visit: VisitRun) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_it_reads_well_in_both_themes_and_on_a_phone(visit: VisitRun, theme: str) -> None:
+def test_it_reads_well_in_both_themes_and_on_a_phone(visit_folder: VisitRun, theme: str) -> None:
     for part, landmark in (("", "Outcomes"), ("/failures", "RequestRefusedError"), ("/config", "As TOML")):
-        page = visit("/runs/{sums}" + part, theme=theme)
+        page = visit_folder("/runs/{sums}" + part, theme=theme)
         expect(page.get_by_role("heading", name=landmark)).to_be_visible()
         check_look(page, f"run-{part.strip('/') or 'overview'}-{theme}")

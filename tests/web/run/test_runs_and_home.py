@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.web.browser import THEMES
+from tests.web.browser import THEMES, go_by_keys
 from tests.web.run.conftest import LocalRuns, VisitRun, check_look
 
 
@@ -36,8 +36,7 @@ def test_by_keyboard_alone_runs_are_opened_and_compared(visit: VisitRun) -> None
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/runs/[^/?]+$"))
-    page.keyboard.press("g")
-    page.keyboard.press("h")
+    go_by_keys(page, "h", "/")
     expect(page.get_by_role("heading", name="Last finished")).to_be_visible()
 
 

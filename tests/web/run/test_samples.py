@@ -127,8 +127,8 @@ def test_hostile_content_is_text(visit: VisitRun) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_it_reads_well_in_both_themes_and_on_a_phone(visit: VisitRun, theme: str) -> None:
+def test_it_reads_well_in_both_themes_and_on_a_phone(visit_folder: VisitRun, theme: str) -> None:
     for name, address in (("samples", ""), ("tasks", "?view=tasks")):
-        page = visit("/runs/{sums}/samples" + address, theme=theme)
+        page = visit_folder("/runs/{sums}/samples" + address, theme=theme)
         expect(page.get_by_role("grid")).to_be_visible()
         check_look(page, f"run-{name}-{theme}")

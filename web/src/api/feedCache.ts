@@ -1,9 +1,11 @@
 /**
- * What the feed says, written into the cache of answers: at most four times a second, however much happens.
+ * What the feed says, written into the cache of answers: at once, and at most four times a second.
  * Rows that are shown change in place; rows that are not there yet are counted, never inserted.
  */
 import type { InfiniteData, QueryClient, QueryKey } from "@tanstack/react-query";
 import { COMPARE_KEY } from "./compare";
+import { ENVIRONMENTS_KEY, environmentKey } from "./environmentKeys";
+import { labelsKey } from "./labels";
 import { RUNS_KEY, runKey } from "./runs";
 import { SUITES_KEY } from "./suites";
 import type { FeedEvent, RunChange, RunInfo, RunPage, SuiteInfo } from "./types";
@@ -19,9 +21,11 @@ export function createFeedCache(client: QueryClient): FeedCache {
   let deleted = new Set<string>();
   let isStale = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let flushedAt = 0;
 
   const flush = () => {
     timer = undefined;
+    flushedAt = Date.now();
     const [changed, gone, all] = [changes, deleted, isStale];
     changes = new Map();
     deleted = new Set();
@@ -29,6 +33,8 @@ export function createFeedCache(client: QueryClient): FeedCache {
     if (all) return void client.invalidateQueries();
     const unknown = patchRuns(client, changed, gone);
     for (const id of changed.keys()) refresher.refresh(runKey(id));
+    for (const id of gone) refresher.refresh([...runKey(id), "info"]); // its page says that it is gone
+    refresher.refresh(["work"]);
     if (isCompared(client, changed)) refresher.refresh(COMPARE_KEY);
     if (patchSuites(client, changed) || gone.size > 0) refresher.refresh(SUITES_KEY);
     if (!unknown && gone.size === 0) return;
@@ -39,15 +45,30 @@ export function createFeedCache(client: QueryClient): FeedCache {
     add(event) {
       if (event.kind === "run" && event.run) changes.set(event.run.id, event.run);
       else if (event.kind === "run_deleted" && event.run_id) deleted.add(event.run_id);
+      else if (event.kind === "labels" && event.run_id) return refresher.refresh(labelsKey(event.run_id));
       else if (event.kind === "resync") isStale = true;
-      else return refresher.refresh([event.kind]);
-      timer ??= setTimeout(flush, PAUSE_MS);
+      else if (event.kind === "change" && event.action)
+        return keysOfChange(event.action).forEach(refresher.refresh);
+      else if (event.environment) {
+        refresher.refresh(environmentKey(event.environment));
+        return refresher.refresh(ENVIRONMENTS_KEY);
+      } else return refresher.refresh([event.kind]);
+      timer ??= setTimeout(flush, Math.max(0, flushedAt + PAUSE_MS - Date.now()));
     },
     stop() {
       clearTimeout(timer);
       refresher.stop();
     },
   };
+}
+
+const NOUNS: Record<string, string> = { member: "team", variable: "secret", host: "work" };
+
+/** What a change makes out of date: queries whose key begins with its noun, and the audit log. */
+export function keysOfChange(action: string): QueryKey[] {
+  const noun = action.split(".")[0] ?? "";
+  const mayChangeRights = ["team", "member", "user"].includes(noun);
+  return [[NOUNS[noun] ?? noun], ["audit"], ...(mayChangeRights ? [["session"]] : [])];
 }
 
 /**
@@ -128,11 +149,12 @@ function patchPage(page: RunPage, patch: (run: RunInfo) => RunInfo, gone: Set<st
   return isSame ? page : { ...page, items, total: page.total - (page.items.length - items.length) };
 }
 
-/** A run after a change; an older change than what is known changes nothing. */
+/** A run after a change; of what is older than what is known, nothing changes. */
 export function applyChange(run: RunInfo, change: RunChange): RunInfo {
-  if (change.last_seq < run.last_seq) return run;
+  const edited = change.revision < run.revision ? run : applyEdit(run, change);
+  if (change.last_seq < edited.last_seq) return edited;
   return {
-    ...run,
+    ...edited,
     status: change.status,
     progress: change.progress,
     score: change.score ?? run.score,
@@ -140,7 +162,30 @@ export function applyChange(run: RunInfo, change: RunChange): RunInfo {
     input_tokens: change.input_tokens,
     output_tokens: change.output_tokens,
     last_seq: change.last_seq,
-    cause: change.cause ?? run.cause,
-    ended_at: change.ended_at ?? run.ended_at,
+    cause: change.cause, // none once it was resumed
+    ended_at: change.ended_at,
   };
+}
+
+const applyEdit = (run: RunInfo, { name, tags, visibility, revision }: RunChange): RunInfo => ({
+  ...run,
+  name,
+  tags,
+  visibility,
+  revision,
+});
+
+/** Writes the server's answer to a change wherever the run is shown, at once: the feed takes a moment. */
+export function writeRun(client: QueryClient, run: RunInfo): void {
+  client.setQueryData<RunInfo>([...runKey(run.id), "info"], (known) => {
+    const isOlder = known && (run.last_seq < known.last_seq || run.revision < known.revision);
+    return isOlder ? applyChange(known, run) : { ...run, summary: run.summary ?? known?.summary ?? null };
+  });
+  patchRuns(client, new Map([[run.id, run]]), new Set());
+}
+
+/** The same for a run that was deleted. */
+export function dropRun(client: QueryClient, id: string): void {
+  patchRuns(client, new Map(), new Set([id]));
+  client.removeQueries({ queryKey: runKey(id), type: "inactive" });
 }

@@ -2,11 +2,12 @@
 import { queryOptions } from "@tanstack/react-query";
 import { ApiError, api, apiHref, read, readProblem } from "./client";
 import { runKey } from "./runs";
-import type { RolloutDiff, RolloutView, SearchHit } from "./types";
+import type { RolloutDiff, RolloutFilter, RolloutView, SearchHit } from "./types";
 
 export type RolloutAddress = { runId: string; taskKey: string; number: number };
 
 export const EVENTS_PER_WINDOW = 20;
+export const EVENTS_OF_BEGINNING = 500;
 /** Of one text, until the reader wants more: so a page stays small whatever its steps say. */
 const SHOWN_CHARACTERS = 8_000;
 const MOST_CHARACTERS = 100_000_000;
@@ -42,15 +43,28 @@ export const imageHref = (address: RolloutAddress, event: number, part: number):
 
 export const rawHref = (address: RolloutAddress): string => apiHref(href(address, "raw"));
 
-export const rolloutQuery = (address: RolloutAddress) =>
+/** With its neighbours among the rollouts that a filter shows. */
+export const rolloutQuery = (address: RolloutAddress, filter: RolloutFilter = {}) =>
   queryOptions({
-    queryKey: [...keyOf(address), "skeleton"],
+    queryKey: [...keyOf(address), "skeleton", filter],
     queryFn: async ({ signal }) =>
       (await read(
-        api.GET("/api/v1/runs/{run_id}/rollouts/{key}/{number}", { params: { path: path(address) }, signal }),
+        api.GET("/api/v1/runs/{run_id}/rollouts/{key}/{number}", {
+          params: { path: path(address), query: filter },
+          signal,
+        }),
       )) as RolloutView, // the client takes pairs for lists
     ...STABLE,
   });
+
+/** The same with the first events only: of most rollouts that is all of them, and a long one can be read sooner. */
+export const beginningQuery = (address: RolloutAddress, filter: RolloutFilter = {}) =>
+  rolloutQuery(address, { ...filter, most_events: EVENTS_OF_BEGINNING });
+
+export const isWhole = ({ events, total_events }: RolloutView): boolean => events.length === total_events;
+
+/** The window that an event is in. */
+export const findWindow = (index: number): number => Math.floor(index / EVENTS_PER_WINDOW);
 
 export const eventWindowQuery = (address: RolloutAddress, window: number) =>
   queryOptions({
@@ -153,17 +167,52 @@ export const matchesQuery = (address: RolloutAddress, text: string) =>
     queryFn: async ({ signal }) => {
       const { runId, taskKey, number } = address;
       const query = { q: text, key: taskKey, number: String(number), limit: String(MOST_MATCHES) };
-      const lines = await fetchText(apiHref(`/runs/${encodeURIComponent(runId)}/search`, query), signal);
-      return lines
-        .split("\n")
-        .filter(Boolean)
-        .map((line) => JSON.parse(line) as SearchHit);
+      const found: SearchHit[] = [];
+      for await (const hits of searchRun(runId, query, signal)) found.push(...hits);
+      return found;
     },
     enabled: text !== "",
     ...STABLE,
   });
 
-async function fetchText(address: string, signal: AbortSignal): Promise<string> {
+/** The places of a run where a text is found, in the batches in which the server finds them. */
+export async function* searchRun(
+  runId: string,
+  query: { q: string; key?: string; number?: string; limit?: string },
+  signal: AbortSignal,
+): AsyncGenerator<SearchHit[]> {
+  const response = await fetchFile(apiHref(`/runs/${encodeURIComponent(runId)}/search`, query), signal);
+  if (!response.body) return;
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const bytes of readChunks(response.body)) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    if (lines.length > 0) yield lines.filter(Boolean).map((line) => JSON.parse(line) as SearchHit);
+  }
+}
+
+/** Not all browsers can iterate over a stream. */
+async function* readChunks(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError(0, "unreachable", "The server stopped answering.");
+  } finally {
+    reader.cancel().catch(() => undefined);
+  }
+}
+
+const fetchText = async (address: string, signal: AbortSignal): Promise<string> =>
+  (await fetchFile(address, signal)).text();
+
+async function fetchFile(address: string, signal: AbortSignal): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(address, { signal, credentials: "same-origin" });
@@ -172,5 +221,5 @@ async function fetchText(address: string, signal: AbortSignal): Promise<string> 
     throw new ApiError(0, "unreachable", "The server does not answer.");
   }
   if (!response.ok) throw readProblem(response.status, await response.json().catch(() => null));
-  return response.text();
+  return response;
 }

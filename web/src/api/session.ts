@@ -3,7 +3,8 @@ import { queryOptions } from "@tanstack/react-query";
 import { ApiError, readProblem } from "./client";
 
 export type SessionInfo = {
-  user: { name: string; admin?: boolean } | null;
+  user: { name: string; is_admin: boolean; created_at: number } | null;
+  is_over: boolean;
   teams: { team: string; role: string }[];
   scopes: string[];
   expires_at: number | null;

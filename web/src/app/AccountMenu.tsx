@@ -7,6 +7,7 @@ import type { IconName } from "#/design/Icon";
 import { Menu, MenuCheck, MenuGroup, MenuItem } from "#/design/Menu";
 import { words } from "#/words";
 import styles from "./AccountMenu.module.css";
+import { forgetSession } from "./session";
 import { useStore } from "./store";
 import { setTheme, THEMES, theme } from "./theme";
 
@@ -18,6 +19,7 @@ export function AccountMenu({ onHelp }: { onHelp: () => void }) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const leave = async () => {
+    forgetSession();
     await logOut();
     client.clear();
     await navigate({ to: "/login" });
@@ -38,6 +40,18 @@ export function AccountMenu({ onHelp }: { onHelp: () => void }) {
         </Link>
       )}
       <Menu trigger={trigger}>
+        {name && (
+          <MenuGroup label={name}>
+            <MenuItem icon="person" onSelect={() => void navigate({ to: "/settings" })}>
+              {words.session.settings}
+            </MenuItem>
+            {session.user?.is_admin && (
+              <MenuItem icon="wrench" onSelect={() => void navigate({ to: "/admin" })}>
+                {words.session.admin}
+              </MenuItem>
+            )}
+          </MenuGroup>
+        )}
         <MenuGroup label={words.theme.label}>
           {THEMES.map((each) => (
             <MenuCheck key={each} checked={each === now} onChange={() => setTheme(each)}>

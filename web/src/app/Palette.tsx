@@ -8,7 +8,7 @@ import dialog from "#/design/Dialog.module.css";
 import { Icon, type IconName } from "#/design/Icon";
 import { StatusMark } from "#/parts/Status";
 import { words } from "#/words";
-import { NAVIGATION } from "./navigation";
+import { useNavigation } from "./navigation";
 import styles from "./Palette.module.css";
 
 type Target = { id: string; label: string; note: React.ReactNode; icon: IconName; go: () => void };
@@ -105,6 +105,7 @@ function TargetList({ id, targets, at, onOpen, onPoint }: ListProps) {
 
 function useTargets(text: string): Target[] {
   const navigate = useNavigate();
+  const listed = useNavigation();
   const q = useDeferredValue(text.trim());
   const found = useQuery({
     queryKey: ["runs", "palette", q],
@@ -114,15 +115,15 @@ function useTargets(text: string): Target[] {
     meta: { quiet: true },
     retry: false,
   });
-  const pages = NAVIGATION.filter(({ label }) => label.toLowerCase().includes(q.toLowerCase())).map(
-    (item) => ({
+  const pages = listed
+    .filter(({ label }) => label.toLowerCase().includes(q.toLowerCase()))
+    .map((item) => ({
       id: item.to,
       label: item.label,
       note: `g ${item.key}`,
       icon: item.icon,
       go: () => void navigate({ to: item.to }),
-    }),
-  );
+    }));
   const runs = (found.data?.items ?? []).map((run) => ({
     id: run.id,
     label: run.name || run.environment,

@@ -8,17 +8,23 @@ import { AccountMenu } from "./AccountMenu";
 import { announcements } from "./announcer";
 import { FeedBanner } from "./FeedBanner";
 import { listenForKeys, useKeys } from "./keys";
-import { NAVIGATION } from "./navigation";
+import { useNavigation } from "./navigation";
 import styles from "./Shell.module.css";
+import { endedSession } from "./session";
 import { useStore } from "./store";
+import { useCurrentInView } from "./useCurrentInView";
 
 const Palette = lazy(() => import("./Palette").then((module) => ({ default: module.Palette })));
+const SessionEnded = lazy(() =>
+  import("#/pages/login/SessionEnded").then((module) => ({ default: module.SessionEnded })),
+);
 const KeyHelp = lazy(() => import("./KeyHelp").then((module) => ({ default: module.KeyHelp })));
 
 type Overlay = "palette" | "help" | null;
 
 export function Shell() {
   const [overlay, setOverlay] = useState<Overlay>(null);
+  const ended = useStore(endedSession);
   useGlobalKeys(setOverlay);
   const bare = useRouterState({ select: (state) => state.location.pathname === "/login" });
   if (bare) return <Outlet />;
@@ -46,6 +52,7 @@ export function Shell() {
       <LiveRegion />
       <Suspense fallback={null}>
         {overlay === "palette" && <Palette onClose={() => setOverlay(null)} />}
+        {ended !== null && <SessionEnded user={ended} />}
         {overlay === "help" && <KeyHelp onClose={() => setOverlay(null)} />}
       </Suspense>
     </div>
@@ -66,13 +73,24 @@ function Brand() {
 }
 
 function Navigation() {
+  const pages = useNavigation();
+  const row = useCurrentInView();
+  const isEnvironment = useRouterState({ select: (state) => state.location.pathname.startsWith("/e/") });
   return (
-    <nav className={styles.nav} aria-label={words.navigation}>
-      {NAVIGATION.filter((item) => item.to !== "/").map((item) => (
-        <Link key={item.to} to={item.to} className={styles.link} activeProps={{ "aria-current": "page" }}>
-          {item.label}
-        </Link>
-      ))}
+    <nav ref={row} className={styles.nav} aria-label={words.navigation}>
+      {pages
+        .filter((item) => item.to !== "/")
+        .map((item) => (
+          <Link
+            key={item.to}
+            to={item.to}
+            className={styles.link}
+            activeProps={{ "aria-current": "page" }}
+            {...(isEnvironment && item.to === "/environments" && { "aria-current": "page" })}
+          >
+            {item.label}
+          </Link>
+        ))}
     </nav>
   );
 }
@@ -88,9 +106,10 @@ function LiveRegion() {
 
 function useGlobalKeys(open: (overlay: Overlay) => void): void {
   const navigate = useNavigate();
+  const pages = useNavigation();
   useKeys([
     { keys: "?", label: words.keys.help, run: () => open("help") },
-    ...NAVIGATION.map((item) => ({
+    ...pages.map((item) => ({
       keys: `g ${item.key}`,
       label: words.keys.go(item.label),
       run: () => void navigate({ to: item.to }),

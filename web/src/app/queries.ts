@@ -1,6 +1,7 @@
 /** How answers are cached, and when a failed request is tried again. */
-import { QueryCache, QueryClient } from "@tanstack/react-query";
+import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
 import { ApiError, isAway } from "#/api/client";
+import { type SessionInfo, sessionQuery } from "#/api/session";
 
 declare module "@tanstack/react-query" {
   interface Register {
@@ -21,11 +22,27 @@ const LONGEST_PAUSE_MS = 15_000;
 /** A refusal stays a refusal; a server that does not answer may be back soon. */
 export const shouldRetry = (failures: number, error: unknown): boolean => isAway(error) && failures < TRIES;
 
-export function createQueryClient(onLoggedOut: () => void): QueryClient {
+const isRefused = (error: unknown): error is ApiError => error instanceof ApiError && error.status === 401;
+
+type SessionListener = {
+  onSession: (session: SessionInfo | null) => void;
+  /** With a refusal for lack of a session. */
+  onRefused: (refusal: ApiError) => void;
+};
+
+export function createQueryClient({ onSession, onRefused }: SessionListener): QueryClient {
   return new QueryClient({
     queryCache: new QueryCache({
       onError(error, query) {
-        if (error instanceof ApiError && error.status === 401 && !query.meta?.quiet) onLoggedOut();
+        if (isRefused(error) && !query.meta?.quiet) onRefused(error);
+      },
+      onSuccess(data, query) {
+        if (query.queryKey[0] === sessionQuery.queryKey[0]) onSession(data as SessionInfo | null);
+      },
+    }),
+    mutationCache: new MutationCache({
+      onError(error) {
+        if (isRefused(error)) onRefused(error);
       },
     }),
     defaultOptions: {

@@ -29,12 +29,15 @@ export function PageHeader(props: {
   above?: ReactNode;
   below?: ReactNode;
   actions?: ReactNode;
+  /** Of a tab, below the heading of the page. */
+  isPart?: boolean;
 }) {
+  const Heading = props.isPart ? "h2" : "h1";
   return (
     <header className={styles.page}>
       {props.above && <div className={styles.above}>{props.above}</div>}
       <div className={styles.pageLine}>
-        <h1 className={styles.pageTitle}>{props.title}</h1>
+        <Heading className={styles.pageTitle}>{props.title}</Heading>
         {props.actions && <div className={styles.actions}>{props.actions}</div>}
       </div>
       {props.below && <div className={styles.below}>{props.below}</div>}

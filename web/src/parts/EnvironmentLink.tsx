@@ -1,4 +1,4 @@
-/** An environment's name, as a link to its evaluations. */
+/** An environment's name, as a link to its evaluations, which are there even if it is on no hub. */
 import { Link } from "@tanstack/react-router";
 
 type Props = { environment: string; version?: string | null; className?: string | undefined };

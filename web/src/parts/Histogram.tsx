@@ -54,7 +54,7 @@ export function Histogram({ distribution, label, format = formatScore, height = 
               {bins.length <= 4 && bin.count > 0 && (
                 <text
                   className={styles.text}
-                  x={left + step / 2}
+                  x={isSame ? WIDTH / 2 : left + step / 2}
                   y={height - BELOW - tall - 4}
                   textAnchor="middle"
                 >
@@ -70,12 +70,19 @@ export function Histogram({ distribution, label, format = formatScore, height = 
             <title>{words.charts.mean(format(mean))}</title>
           </line>
         )}
-        <text className={styles.text} x="0" y={height - 4}>
+        <text
+          className={styles.text}
+          x={isSame ? WIDTH / 2 : 0}
+          y={height - 4}
+          textAnchor={isSame ? "middle" : "start"}
+        >
           {format(low)}
         </text>
-        <text className={styles.text} x={WIDTH} y={height - 4} textAnchor="end">
-          {format(high)}
-        </text>
+        {!isSame && (
+          <text className={styles.text} x={WIDTH} y={height - 4} textAnchor="end">
+            {format(high)}
+          </text>
+        )}
       </svg>
     </Chart>
   );

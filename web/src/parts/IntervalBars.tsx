@@ -5,18 +5,19 @@ import { words } from "#/words";
 import { Chart } from "./Chart";
 import styles from "./Chart.module.css";
 import { formatRange, formatScore } from "./format";
-import { type Domain, IntervalBar } from "./Score";
+import { findDomain, IntervalBar } from "./Score";
 
 export type IntervalLine = { id: string; name: ReactNode; mean: number | null; interval: Interval | null };
 
+/** `unlike` lines have different units: each that exceeds 0 to 1 gets an axis of its own. */
 export function IntervalBars({
   lines,
   label,
-  domain,
+  unlike = false,
 }: {
   lines: readonly IntervalLine[];
   label: string;
-  domain?: Domain;
+  unlike?: boolean;
 }) {
   const table = {
     head: [words.charts.name, words.score.mean, words.charts.interval],
@@ -26,9 +27,10 @@ export function IntervalBars({
       line.interval ? formatRange(line.interval.low, line.interval.high) : "–",
     ]),
   };
-  const range = domain ?? findRange(lines);
+  const shared = findDomain(lines);
+  const note = unlike ? words.charts.axes : formatRange(...shared);
   return (
-    <Chart label={label} table={table} note={`${formatScore(range[0])} – ${formatScore(range[1])}`}>
+    <Chart label={label} table={table} note={note}>
       <div className={styles.intervals}>
         {lines.map((line) => (
           <Fragment key={line.id}>
@@ -36,7 +38,12 @@ export function IntervalBars({
             {line.mean === null ? (
               <span className={styles.faint}>–</span>
             ) : (
-              <IntervalBar wide mean={line.mean} interval={line.interval} domain={range} />
+              <IntervalBar
+                wide
+                mean={line.mean}
+                interval={line.interval}
+                domain={unlike ? findDomain([line]) : shared}
+              />
             )}
             <span className={styles.intervalValue}>
               {formatScore(line.mean)}{" "}
@@ -49,11 +56,4 @@ export function IntervalBars({
       </div>
     </Chart>
   );
-}
-
-function findRange(lines: readonly IntervalLine[]): Domain {
-  const values = lines
-    .flatMap(({ mean, interval }) => [mean, interval?.low, interval?.high])
-    .filter((value) => value != null);
-  return [Math.min(0, ...values), Math.max(1, ...values)];
 }

@@ -2,7 +2,12 @@
 import { useNavigate } from "@tanstack/react-router";
 import type { MouseEvent, ReactNode } from "react";
 
-export function PageLink(props: { href: string; label?: string; children: ReactNode }) {
+export function PageLink(props: {
+  href: string;
+  label?: string;
+  className?: string | undefined;
+  children: ReactNode;
+}) {
   const navigate = useNavigate();
   const follow = (event: MouseEvent) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button !== 0) return;
@@ -10,7 +15,13 @@ export function PageLink(props: { href: string; label?: string; children: ReactN
     void navigate({ href: props.href });
   };
   return (
-    <a href={props.href} aria-label={props.label} title={props.label} onClick={follow}>
+    <a
+      href={props.href}
+      aria-label={props.label}
+      title={props.label}
+      className={props.className}
+      onClick={follow}
+    >
       {props.children}
     </a>
   );

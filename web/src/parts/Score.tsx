@@ -8,8 +8,10 @@ import styles from "./Score.module.css";
 export type Domain = readonly [low: number, high: number];
 const UNIT: Domain = [0, 1];
 
+type Estimate = { mean: number | null; interval: Interval | null };
+
 /** The range that all of some scores fit on; 0 to 1 unless a score lies beyond. */
-export function findDomain(scores: readonly (RunScore | null | undefined)[]): Domain {
+export function findDomain(scores: readonly (Estimate | null | undefined)[]): Domain {
   const values = scores.flatMap((score) => [score?.mean, score?.interval?.low, score?.interval?.high]);
   const finite = values.filter((value): value is number => value != null && Number.isFinite(value));
   const [low, high] = [Math.min(0, ...finite), Math.max(1, ...finite)];

@@ -73,6 +73,7 @@ export function VirtualTable<Row, Sort extends string = string>(props: TableProp
   useTableKeys({ move: (step) => move(active + step), open, select: selection ? select : undefined });
   useReset(props.resetKey, box, () => setActive(-1));
   useRange(visible[0]?.index ?? 0, visible.at(-1)?.index ?? 0, props.onRange);
+  const cells = columns.length + (selection ? 1 : 0);
   const { grid, minWidth } = layOut(columns, selection !== undefined);
   if (count === 0 && props.empty) return <div className={styles.nothing}>{props.empty}</div>;
   return (
@@ -82,7 +83,7 @@ export function VirtualTable<Row, Sort extends string = string>(props: TableProp
       role="grid"
       aria-label={label}
       aria-rowcount={count + 1}
-      aria-colcount={columns.length + (selection ? 1 : 0)}
+      aria-colcount={cells}
       aria-activedescendant={activeRow ? `${id}-${active}` : undefined}
       tabIndex={0}
       onKeyDown={(event) => {
@@ -99,19 +100,21 @@ export function VirtualTable<Row, Sort extends string = string>(props: TableProp
       <div style={{ minWidth }}>
         <TableHead {...props} grid={grid} />
         <div className={styles.space} style={{ height: rows.getTotalSize() }} role="rowgroup">
-          {visible.map((item) => (
-            <TableRow
-              key={item.key}
-              {...props}
-              id={`${id}-${item.index}`}
-              index={item.index}
-              row={rowAt(item.index)}
-              top={item.start}
-              grid={grid}
-              isActive={item.index === active}
-              onActivate={() => setActive(item.index)}
-            />
-          ))}
+          {visible.map(({ index, start }, place) => {
+            const row = rowAt(index);
+            const shared = {
+              id: `${id}-${index}`,
+              index,
+              top: start,
+              isActive: index === active,
+              onActivate: () => setActive(index),
+            };
+            return row === undefined ? (
+              <WaitingRow key={`waiting ${place}`} {...shared} cells={cells} />
+            ) : (
+              <TableRow key={index} {...props} {...shared} row={row} grid={grid} />
+            );
+          })}
         </div>
       </div>
     </div>
@@ -135,19 +138,31 @@ function layOut(columns: readonly { width: number; grow?: number }[], hasCheck: 
   };
 }
 
-type RowProps<Row, Sort extends string> = TableProps<Row, Sort> & {
-  id: string;
-  index: number;
-  row: Row | undefined;
-  top: number;
-  grid: { gridTemplateColumns: string };
-  isActive: boolean;
-  onActivate: () => void;
-};
+type PlacedProps = { id: string; index: number; top: number; isActive: boolean; onActivate: () => void };
+
+/** A row that is not loaded yet: next to nothing, because fast scrolling passes thousands of them. */
+function WaitingRow({ id, index, top, isActive, onActivate, cells }: PlacedProps & { cells: number }) {
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the grid has the keyboard
+    <div
+      id={id}
+      role="row"
+      aria-rowindex={index + 2}
+      className={classes(styles.row, isActive && styles.active)}
+      style={{ transform: `translateY(${top}px)` }}
+      onClick={onActivate}
+    >
+      <div role="gridcell" aria-colspan={cells} className={styles.waiting} />
+    </div>
+  );
+}
+
+type RowProps<Row, Sort extends string> = TableProps<Row, Sort> &
+  PlacedProps & { row: Row; grid: { gridTemplateColumns: string } };
 
 function TableRow<Row, Sort extends string>(props: RowProps<Row, Sort>) {
   const { row, columns, keyOf, selection, onOpen, isActive, onActivate } = props;
-  const isSelected = row !== undefined && (selection?.has(keyOf(row)) ?? false);
+  const isSelected = selection?.has(keyOf(row)) ?? false;
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the grid has the keyboard
     <div
@@ -159,26 +174,24 @@ function TableRow<Row, Sort extends string>(props: RowProps<Row, Sort>) {
         styles.row,
         isActive && styles.active,
         isSelected && styles.selected,
-        row !== undefined && props.isHighlighted?.(row) && styles.highlighted,
+        props.isHighlighted?.(row) && styles.highlighted,
         onOpen && styles.opens,
       )}
       style={{ transform: `translateY(${props.top}px)`, ...props.grid }}
       onClick={(event) => {
         onActivate();
-        if (row !== undefined && isPlainClick(event)) onOpen?.(row);
+        if (isPlainClick(event)) onOpen?.(row);
       }}
     >
       {selection && (
         <div role="gridcell" className={styles.check}>
-          {row !== undefined && (
-            <input
-              type="checkbox"
-              tabIndex={-1}
-              aria-label={words.table.selectRow}
-              checked={isSelected}
-              onChange={() => selection.toggle(keyOf(row))}
-            />
-          )}
+          <input
+            type="checkbox"
+            tabIndex={-1}
+            aria-label={words.table.selectRow}
+            checked={isSelected}
+            onChange={() => selection.toggle(keyOf(row))}
+          />
         </div>
       )}
       {columns.map((column) => (
@@ -187,7 +200,7 @@ function TableRow<Row, Sort extends string>(props: RowProps<Row, Sort>) {
           role="gridcell"
           className={classes(styles.cell, column.isNumber && styles.number)}
         >
-          {row === undefined ? <span className={styles.waiting} /> : column.cell(row)}
+          {column.cell(row)}
         </div>
       ))}
     </div>

@@ -35,7 +35,7 @@ export function formatScore(value: Figure): string {
 
 export function formatPercent(share: Figure): string {
   if (isMissing(share)) return MISSING;
-  // 99.96 % is not all of it: rounding must not claim what did not happen.
+  // 99.96% is not all of it: rounding must not claim what did not happen.
   if (share < 1 && share > 0.999) return `>${percent.format(0.999)}`;
   if (share > 0 && share < 0.001) return `<${percent.format(0.001)}`;
   return percent.format(share);

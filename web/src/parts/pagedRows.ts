@@ -1,6 +1,6 @@
 /** Rows of a long list by their position, loaded page by page around what is visible. */
 import { keepPreviousData, type QueryKey, useQueries } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 
 /** `complete` is false while the server still reads rows that are there already. */
 type Page<Row> = { items: Row[]; total: number; complete?: boolean };
@@ -16,6 +16,8 @@ const PAGE_SIZE = 100;
 const STILL_READING_MS = 500;
 /** A page that is out of sight soon goes: somebody who scrolls through 100,000 rows needs few of them. */
 const KEPT_MS = 30_000;
+/** Rows that are passed in between are not worth a request. */
+const SETTLED_MS = 60;
 
 /** The pages that some rows lie in, and the next one: the reader is probably on the way there. */
 export function findPages(
@@ -30,13 +32,29 @@ export function findPages(
   return Array.from({ length: Math.max(1, to - from + 1) }, (_, index) => from + index);
 }
 
+type Range = { first: number; last: number };
+
+/** The rows to load: those near the last ones at once, others when the reader stays with them. */
+function useSettledRange(near: number) {
+  const [range, setRange] = useState<Range>({ first: 0, last: 0 });
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const onRange = (first: number, last: number) => {
+    clearTimeout(timer.current);
+    const isNear = first <= range.last + near && last >= range.first - near;
+    if (isNear) setRange({ first, last });
+    else timer.current = setTimeout(() => setRange({ first, last }), SETTLED_MS);
+  };
+  return { range, onRange };
+}
+
 export function usePagedRows<Row>({
   queryKey,
   fetchPage,
   pageSize = PAGE_SIZE,
   refetchInterval = false,
 }: Options<Row>) {
-  const [range, setRange] = useState({ first: 0, last: 0 });
+  const { range, onRange } = useSettledRange(pageSize);
   const [total, setTotal] = useState<number | undefined>();
   const pages = findPages(range.first, range.last, pageSize, total);
   const results = useQueries({
@@ -61,7 +79,7 @@ export function usePagedRows<Row>({
       const result = byPage.get(Math.floor(index / pageSize));
       return result?.isPlaceholderData ? undefined : result?.data?.items[index % pageSize];
     },
-    onRange: (first: number, last: number) => setRange({ first, last }),
+    onRange,
     refetch: () => void Promise.all(results.map((result) => result.refetch())),
   };
 }

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "--labels",
     "labelled",
     metavar="RUN",
-    help="Use the labels of this run, of which RUN was scored again.",
+    help="Use the labels of this run, from which RUN was scored again.",
 )
 @click.option("--level", type=float, default=0.95, show_default=True, help="Confidence level of intervals.")
 @dir_option
@@ -76,13 +76,13 @@ def open_run_with_labels(word: str, dirs: tuple[str, ...], stack: ExitStack) -> 
 
 def examine_run(folder: Path, source: Path, metric: str | None, level: float) -> JudgeReport:
     from proctor.comparison.agreement import examine_judge
-    from proctor.store.folder import read_metadata
+    from proctor.store.folder import find_rescored_run, read_metadata
     from proctor.store.labels import read_labels
     from proctor.store.scores import read_rollout_scores, read_scores
 
     metadata = read_metadata(folder)
     if source != folder:
-        check_origin(metadata.get("origin"), source)
+        check_origin(find_rescored_run(metadata), source)
     judged = read_rollout_scores(folder, metric)
     if metric is not None and not judged:
         names = {name: None for task in read_scores(folder, "").tasks for name in task.metrics}
@@ -90,26 +90,21 @@ def examine_run(folder: Path, source: Path, metric: str | None, level: float) ->
     labels = read_labels(source)
     if not labels.scored:
         raise ConfigError(
-            f"Nobody has labelled run {source.name}; start with `proctor eval label {source.name}`."
+            f"Run {source.name} has no labels yet; start with `proctor eval label {source.name}`."
         )
-    scores = {
-        person: {key: label.score for key, label in given.items() if label.score is not None}
-        for person, given in labels.by_person.items()
-    }
     threshold = metadata.get("pass_threshold")
     return examine_judge(
         judged,
-        scores,
+        labels.scores,
         judge=metric or "reward",
         pass_threshold=threshold if isinstance(threshold, (int, float)) else 0.5,
         level=level,
     )
 
 
-def check_origin(origin: object, source: Path) -> None:
+def check_origin(rescored_from: str | None, source: Path) -> None:
     """Labels are about answers, so another run may use them only if it has the same ones."""
-    known = origin.get("run_id") if isinstance(origin, dict) and origin.get("kind") == "rescore" else None
-    if known != source.name:
+    if rescored_from != source.name:
         raise ConfigError(
-            f"RUN was not scored again from {source.name}, so its answers are others; label RUN itself."
+            f"RUN is not a re-score of {source.name}, so its answers differ; label RUN directly."
         )

@@ -26,7 +26,10 @@ SHOWN_FLIPS = 10
     "candidates", metavar="CANDIDATE…", nargs=-1, required=True, shell_complete=complete_parameter
 )
 @click.option(
-    "--margin", type=float, metavar="X", help="Ask also: is the candidate no worse by X, or within X?"
+    "--margin",
+    type=float,
+    metavar="X",
+    help="Also ask whether the candidate is equivalent within X, or no worse by more than X.",
 )
 @click.option("--level", type=float, default=0.95, show_default=True, help="Confidence level of intervals.")
 @click.option(
@@ -103,7 +106,7 @@ def check_options(margin: float | None, level: float, as_json: bool, markdown: b
     if not 0.5 <= level < 1:
         raise ConfigError(f"--level lies between 0.5 and 1, such as 0.95; got {level:g}.")
     if as_json and markdown:
-        raise ConfigError("--json and --markdown are two formats; give one of them.")
+        raise ConfigError("--json and --markdown cannot be combined; give one of them.")
 
 
 def compare_words(

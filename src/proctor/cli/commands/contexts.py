@@ -43,7 +43,7 @@ def context_group(ctx: click.Context) -> None:
 @context_group.command("list")
 @json_option
 def list_command(as_json: bool = False) -> None:
-    """List all logins; the one in use has a star."""
+    """List all logins; a star marks the one in use."""
     known = read_contexts(os.environ)
     current = os.environ.get(CONTEXT_VARIABLE) or known.current
     if as_json:
@@ -63,7 +63,7 @@ def show_command(name: str | None, as_json: bool) -> None:
     """Show one login, or the one in use."""
     known = read_contexts(os.environ)
     current = os.environ.get(CONTEXT_VARIABLE) or known.current
-    context = known.named(name) if name else need_context(os.environ)
+    context = known.find(name) if name else need_context(os.environ)
     shown = describe_context(name or current or "", context, current)
     if as_json:
         print_json(shown)
@@ -92,24 +92,24 @@ def use_command(name: str, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def delete_command(name: str, as_json: bool) -> None:
-    """Forget the login NAME, and leave its token as it is; `proctor logout` revokes it as well."""
+    """Forget the login NAME without revoking its token; `proctor logout` also revokes it."""
     write_contexts(os.environ, read_contexts(os.environ).without(name))
     print_change({"name": name}, f"{name} is forgotten.", as_json)
 
 
 @context_group.command("team")
 @click.argument("team", required=False)
-@click.option("--personal", is_flag=True, help="For oneself again.")
+@click.option("--personal", is_flag=True, help="Run and push for yourself again.")
 @json_option
 def team_command(team: str | None, personal: bool, as_json: bool) -> None:
-    """Run and push for TEAM from now on, unless another is named."""
+    """Run and push for TEAM from now on, unless you name another."""
     if (team is None) != personal:
         raise ConfigError("Give the name of a team, or --personal.")
     known = read_contexts(os.environ)
     name = os.environ.get(CONTEXT_VARIABLE) or known.current
     if name is None:
         raise ConfigError(NOT_LOGGED_IN)
-    context = known.named(name)
+    context = known.find(name)
     if team is not None:
         call_server(lambda server: server.get(api_path("teams", team, "members"), Page[Member]), context)
     context = replace(context, team=team)

@@ -22,7 +22,7 @@ from proctor.errors import ConfigError, did_you_mean
 
 FLAG = "--custom-secrets"
 VISIBLE_VALUES_WARNING = (
-    f"The values of {FLAG} stand on the command line, where other processes can see them and the shell "
+    f"The values of {FLAG} are on the command line, where other processes can see them and the shell "
     f"remembers them; name a file with @FILE, or variables with NAME,NAME."
 )
 
@@ -55,9 +55,9 @@ def parse_secrets_json(text: str, where: str) -> dict[str, str]:
     try:
         values: Any = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError):  # its message might repeat a value
-        raise ConfigError(f'{where} holds no JSON; write {{"NAME": "value"}}.') from None
+        raise ConfigError(f'{where} is not valid JSON; write {{"NAME": "value"}}.') from None
     if not isinstance(values, dict):
-        raise ConfigError(f'{where} holds no JSON object; write {{"NAME": "value"}}.')
+        raise ConfigError(f'{where} is not a JSON object; write {{"NAME": "value"}}.')
     for name, value in values.items():
         if not isinstance(value, str):
             raise ConfigError(f"The value of {name} in {where} is not a string; put it in quotation marks.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import msgspec
 
 from proctor.api.datasets import DatasetChange, DatasetPushResult, DatasetVersion
 from proctor.cli.commands.remote import call_server
-from proctor.cli.commands.shared_options import confirm, json_option, yes_option
+from proctor.cli.commands.shared_options import confirm_deletion, json_option, yes_option
 from proctor.cli.views.datasets import (
     format_size,
     show_dataset,
@@ -94,7 +93,7 @@ def push_command(
     no_validate: bool,
     as_json: bool,
 ) -> None:
-    """Push FILE to the server as a version of a dataset. The same content again is the same version.
+    """Push FILE to the server as a version of a dataset. Pushing the same content again adds no version.
 
     \b
     proctor dataset push data/capitals.jsonl
@@ -103,8 +102,8 @@ def push_command(
     from proctor.client.datasets import DatasetUpload
 
     find_scanner(file)
-    with open_status_line() as say:
-        say(f"Reading {file}")
+    with open_status_line() as report_status:
+        report_status(f"Reading {file}")
         upload = DatasetUpload(
             path=file,
             format=file.suffix.lower().lstrip("."),
@@ -112,7 +111,7 @@ def push_command(
             description=description,
             **({"sha256": hash_file(file)} if no_validate else read_facts(file)),
         )
-        say(f"Pushing {file}")
+        report_status(f"Pushing {file}")
         pushed = call_server(lambda server: push(server, name or file.stem, team, upload))
     print_json(pushed) if as_json else show_pushed(pushed)
 
@@ -149,8 +148,10 @@ def pull_command(what: str, output: Path | None, overwrite: bool, as_json: bool)
     proctor dataset pull ada/capitals
     proctor dataset pull ada/capitals@3f2a1b4c5d6e -o data/capitals.jsonl
     """
-    with open_status_line() as say:
-        exact, version, path = call_server(lambda server: pull(server, what, output, overwrite, say))
+    with open_status_line() as report_status:
+        exact, version, path = call_server(
+            lambda server: pull(server, what, output, overwrite, report_status)
+        )
     if as_json:
         print_json({"dataset": str(exact), "file": str(path), "version": version})
     else:
@@ -158,7 +159,7 @@ def pull_command(what: str, output: Path | None, overwrite: bool, as_json: bool)
 
 
 async def pull(
-    server: ServerConnection, what: str, output: Path | None, overwrite: bool, say: Any
+    server: ServerConnection, what: str, output: Path | None, overwrite: bool, report_status: Any
 ) -> tuple[DatasetReference, DatasetVersion, Path]:
     from proctor.client import datasets
 
@@ -168,7 +169,7 @@ async def pull(
     target = output or Path(f"{reference.name}.{version.format}")
     if target.exists() and not overwrite and (not target.is_file() or hash_file(target) != version.sha256):
         raise ConfigError(f"{target} already exists; name another file with -o, or pass --overwrite.")
-    say(f"Pulling {exact.short}")
+    report_status(f"Pulling {exact.short}")
     _, cached = await datasets.fetch(server, exact, DatasetCache())
     copy_whole(cached, target)
     return exact, version, target
@@ -310,9 +311,7 @@ def delete_command(what: str, yes: bool, as_json: bool) -> None:
 
     reference = parse_reference(what)
     whole = what if reference.is_pinned else f"{what} with all its versions"
-    if not yes and not sys.stdin.isatty():
-        raise ConfigError(f"This would delete {whole}; add --yes if that is what you want.")
-    if not confirm(f"Delete {whole}?", yes):
+    if not confirm_deletion(whole, yes):
         return
     call_server(lambda server: datasets.delete_dataset(server, reference))
     print_json({"deleted": what}) if as_json else echo(f"Deleted {whole}.")

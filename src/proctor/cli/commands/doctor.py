@@ -1,4 +1,4 @@
-"""`proctor doctor`: what is missing in a project, and how to mend it."""
+"""`proctor doctor`: what is missing in a project, and how to fix it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXIT_PROBLEMS = 1
 def doctor_command(as_json: bool) -> None:
     """Check the project you are in: its repository, rollouts, recipes, datasets, secrets and models.
 
-    Nothing is changed, and no model is called. Exits with 1 if something keeps a recipe from running.
+    Nothing is changed, and no model is called. Exits with 1 if something prevents a recipe from running.
     """
     adopt_context(os.environ)
     project = find_project(Path())

@@ -99,8 +99,8 @@ def install_command(what: tuple[str, ...], env_dir: str, upgrade: bool, dry_run:
     proctor env install ./some/folder other==1.2 dist/third-0.1.0-py3-none-any.whl
     proctor env install owner/name@0.2.0           from the hub you are logged in to
     """
-    place = hub.current_hub(os.environ)
-    targets = [install.resolve_target(word, env_dir, place) for word in what]
+    chosen_hub = hub.current_hub(os.environ)
+    targets = [install.resolve_target(word, env_dir, chosen_hub) for word in what]
     commands = install.commands_for(targets, upgrade=upgrade)
     if dry_run:
         for command in commands:
@@ -146,7 +146,7 @@ def show_installed(targets: Sequence[InstallTarget], before: dict[str, str]) -> 
 def list_command(env_dir: str, as_json: bool, **wanted: object) -> None:
     """List environments: in ./environments, registered by plugins, installed. Imports none of them.
 
-    With --hub, or with anything that only a hub can be asked, those on the hub.
+    With --hub, or any other option that applies to a hub, list those on the hub.
     """
     if any(wanted.values()):
         hub.list_hub(wanted, as_json)
@@ -163,9 +163,9 @@ def list_command(env_dir: str, as_json: bool, **wanted: object) -> None:
 @env_dir_option
 @json_option
 def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
-    """Show what environment NAME is: arguments, defaults, tasks, reward functions, tools.
+    """Show environment NAME: its arguments, defaults, tasks, reward functions and tools.
 
-    Of one on a hub, owner/name or owner/name@version: its versions, who may see it, how its check went.
+    For one on a hub, owner/name or owner/name@version: its versions, who may see it, how its check went.
     """
     if hub.is_hub_reference(name):
         hub.show_hub_info(name, as_json)
@@ -175,9 +175,9 @@ def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
 
     arguments = parse_json_object(env_args, "--env-args")
     with redirect_stdout(sys.stderr):  # an environment's own output is not a result
-        told = describe_environment(name, env_dir, arguments)
-    print_json(told) if as_json else show_info(told)
-    if told.problem:
+        info = describe_environment(name, env_dir, arguments)
+    print_json(info) if as_json else show_info(info)
+    if info.problem:
         raise click.exceptions.Exit(EXIT_FAILED)
 
 
@@ -189,13 +189,13 @@ def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
 @click.option(
     "-n", "--tasks", default=5, show_default=True, type=click.IntRange(min=1), help="Tasks to play."
 )
-@click.option("-m", "--model", help="Model for what the environment asks beside the agent, such as a judge.")
+@click.option("-m", "--model", help="Model for the environment's own calls, such as a judge's.")
 @click.option(
     "--timeout",
     default=60.0,
     show_default=True,
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds that loading may take, and starting, playing or scoring a rollout.",
+    help="Seconds for each step: loading, and starting, playing or scoring a rollout.",
 )
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
 @click.option(
@@ -219,11 +219,11 @@ def check_command(
     env_dir: str,
     as_json: bool,
 ) -> None:
-    """Check whether environment NAME is fit to be measured with. Exit code 1 if it is not.
+    """Check whether environment NAME is fit to measure with. Exit code 1 if it is not.
 
-    It is loaded twice, and played by agents whose worth is known: one says the gold answers, one says
-    nothing, two are wrong. docs/packages.md explains every code. With past runs, it names tasks that nobody
-    solves, that everybody solves or answers alike, that are nearly the same, and that mislead.
+    It is loaded twice, and played by agents of known quality: one gives the gold answers, one says nothing,
+    two are wrong. docs/packages.md explains every code. With past runs, it names tasks that no model solves,
+    that every model solves or answers alike, that are nearly the same, and that mislead.
 
     \b
     proctor env check my-env
@@ -244,8 +244,8 @@ def check_command(
         adopt_context(os.environ)
     with ExitStack() as stack:
         runs = locate_past_runs(run, stack)
-        say = stack.enter_context(open_status_line())
-        report = run_checkup(order, say, runs)
+        report_status = stack.enter_context(open_status_line())
+        report = run_checkup(order, report_status, runs)
     if as_json:
         print_json(checkup_document(report))
     else:

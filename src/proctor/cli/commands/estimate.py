@@ -33,15 +33,15 @@ PILOT_TASKS = 5
     type=click.IntRange(min=1),
     default=PILOT_TASKS,
     show_default=True,
-    help="Play one rollout of this many tasks, chosen at random. They are paid for.",
+    help="Play one rollout of this many tasks, chosen at random. You pay for them.",
 )
-@click.option("--from", "run", metavar="RUN", help="Play nothing: take this earlier run as the pilot.")
+@click.option("--from", "run", metavar="RUN", help="Play nothing; use this earlier run as the pilot.")
 @settings_options(EvalConfig, Presentation, HostedOptions)
 @hud_options
 def estimate_command(pilot: int, run: str | None, **values: Any) -> None:
     """Estimate what `proctor eval run` with the same arguments will take: tokens, cost and time, each with a
-    95 % range. A small pilot is played for it, which the run can take over with --reuse; with --hosted, the
-    server estimates from earlier rollouts and nothing is played.
+    95% range. It plays a small pilot, which the run can take over with --reuse; with --hosted, the server
+    estimates from earlier rollouts and nothing is played.
 
     \b
     proctor eval estimate my-env -m openai/gpt-4.1-mini -n 500 -r 4

@@ -48,6 +48,7 @@ COMMANDS = {
     "info": "proctor.cli.commands.hosted_runs:info_command",
     "logs": "proctor.cli.commands.hosted_runs:logs_command",
     "samples": "proctor.cli.commands.hosted_runs:samples_command",
+    "edit": "proctor.cli.commands.hosted_runs:edit_command",
     "share": "proctor.cli.commands.hosted_runs:share_command",
     "stop": "proctor.cli.commands.hosted_runs:stop_command",
     "resume": "proctor.cli.commands.hosted_runs:resume_command",
@@ -114,8 +115,8 @@ def eval_group() -> None:
 @hud_options
 def run_command(**values: Any) -> None:
     """Evaluate a model on ENVIRONMENT: an installed package, a folder in ./environments, a path, or several
-    with commas between them. A path to a TOML file is a suite of evaluations or, with [experiment], a recipe
-    of one rollout in a project.
+    separated by commas. A path to a TOML file is a suite of evaluations or, with [experiment], a recipe of
+    one rollout in a project.
 
     Where the environment leaves its turns to an agent, AGENT works on the tasks: claude, openai, gemini,
     openai_compatible, your own as file.py:Name, or the name of a model, which works in the plain tool loop.
@@ -234,7 +235,7 @@ def with_limits(suite: Suite, settings: dict[str, Any]) -> Suite:
 def check_flags_for_target(
     settings: dict[str, Any], shown: dict[str, Any], hosted: dict[str, Any], on_server: bool
 ) -> None:
-    """Refuse by name what makes no sense where the evaluations are to be played."""
+    """Refuse, by name, settings that make no sense where the evaluations will be played."""
     if not (on_server or hosted):
         return
 

@@ -40,17 +40,15 @@ SUFFIXES = {**{name: name for name in TABLES}, "eval": "inspect"}
     "--min-reward",
     type=float,
     metavar="X",
-    help="messages, preferences: least reward of a good example. [default: what passes; any for preferences]",
+    help="messages, preferences: lowest reward of a good example. [default: a pass; any for preferences]",
 )
-@click.option(
-    "--min-gap", type=float, metavar="X", help="preferences: by how much the chosen one leads at least."
-)
+@click.option("--min-gap", type=float, metavar="X", help="preferences: smallest lead of the chosen one.")
 @click.option("--all-pairs", is_flag=True, help="preferences: all pairs of a task, not best against worst.")
 @click.option(
     "--folder",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Of a run on a server: keep it in this new folder, for `proctor trace` and the like.",
+    help="For a run on a server: keep it in this new folder, for `proctor trace` and the like.",
 )
 @dir_option
 def export_command(
@@ -96,18 +94,18 @@ def export_command(
     wanted = parse_names(columns, "--columns") if columns else ()
     if not is_run_id(run):
         if folder is not None:
-            raise ConfigError("--folder is for a run on a server; this one lies here already.")
+            raise ConfigError("--folder is for a run on a server; this one is already on this machine.")
         from proctor.store.index import find_run, search_folders
 
         export(find_run(run, search_folders(dirs)), wanted, kind, output, training)
         return
     from proctor.cli.commands.hosted_export import download_run
 
-    with download_run(run, folder) as place:
+    with download_run(run, folder) as downloaded:
         if folder is None or output != "-":
-            export(place, wanted, kind, output, training)
+            export(downloaded, wanted, kind, output, training)
         else:
-            echo(f"{run} is in {place}")
+            echo(f"{run} is in {downloaded}")
 
 
 def check_training(

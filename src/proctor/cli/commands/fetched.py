@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def find_or_fetch(env_id: str, env_dir: str | None = None) -> EnvironmentLocation | None:
-    """Where an environment of the hub was fetched to; None for one that is to be found here."""
+    """Where an environment of the hub was fetched to; None for a local one."""
     if (
         not is_hub_reference(env_id)
         or is_here(env_id, env_dir or "./environments")

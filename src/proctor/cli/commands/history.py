@@ -23,15 +23,15 @@ SHOWN_RUNS = 20
 
 @click.command("history", short_help="Show scores over time, with intervals.")
 @click.argument("word", metavar="FILE|ENVIRONMENT")
-@click.option("-m", "--model", help="Of an environment: only runs of this model.")
+@click.option("-m", "--model", help="For an environment: only runs of this model.")
 @dir_option
 @limit_option(SHOWN_RUNS)
 @json_option
 def history_command(word: str, model: str | None, dirs: tuple[str, ...], most: int, as_json: bool) -> None:
     """Show runs over time, the newest first, with intervals drawn on one scale.
 
-    FILE is a recipe: its runs on the server, over commits; runs belong together if nothing in the recipe
-    differs but the commit or the branch. ENVIRONMENT is the name of an environment: its runs on this machine.
+    With FILE, a recipe, show its runs on the server, over commits; runs belong together if nothing in the
+    recipe differs except the commit or the branch. With ENVIRONMENT, show its runs on this machine.
 
     \b
     proctor eval history gsm8k -m gpt-4.1-mini

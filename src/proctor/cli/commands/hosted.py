@@ -34,29 +34,31 @@ ESTIMATE_SECONDS = 10.0
 NOT_FOUND = "not_found"
 
 
-def run_hosted(wishes: Sequence[HostedRunRequest], hosted: HostedOptions, shown: Presentation) -> int:
+def run_hosted(run_requests: Sequence[HostedRunRequest], hosted: HostedOptions, shown: Presentation) -> int:
     """Start all runs, follow them if requested, show their results; return the exit code."""
     context = need_context(os.environ)
     if shown.dry_run:
-        show_requests(wishes, run_in_loop(fetch_estimates(context, wishes)), shown)
+        show_requests(run_requests, run_in_loop(fetch_estimates(context, run_requests)), shown)
         return 0
-    return run_in_loop(start_and_follow(context, wishes, hosted, shown))
+    return run_in_loop(start_and_follow(context, run_requests, hosted, shown))
 
 
-async def fetch_estimates(context: Context, wishes: Sequence[HostedRunRequest]) -> list[Estimate | None]:
+async def fetch_estimates(
+    context: Context, run_requests: Sequence[HostedRunRequest]
+) -> list[Estimate | None]:
     async with ServerConnection(context) as server:
-        return await estimate_all(server, wishes, refuse=True)
+        return await estimate_all(server, run_requests, refuse=True)
 
 
 async def start_and_follow(
-    context: Context, wishes: Sequence[HostedRunRequest], hosted: HostedOptions, shown: Presentation
+    context: Context, run_requests: Sequence[HostedRunRequest], hosted: HostedOptions, shown: Presentation
 ) -> int:
     async with ServerConnection(context) as server:
-        figures = await estimate_all(server, wishes)
+        figures = await estimate_all(server, run_requests)
         for text in dict.fromkeys(estimate_text(each) for each in figures if each is not None):
             if text:
                 echo(text, err=True)
-        started = await start_all(server, wishes, quiet=hosted.follow or shown.json)
+        started = await start_all(server, run_requests, quiet=hosted.follow or shown.json)
         if not hosted.follow:
             if shown.json:
                 print_json(runs_document(context, started, figures))
@@ -66,52 +68,55 @@ async def start_and_follow(
         except FollowInterruptedError:
             echo(detached_text(started), err=True)
             return EXIT_INTERRUPTED
-    show_finished_runs(context, ended, wishes, figures, shown)
-    codes = [followed_exit_code(each, wish.min_coverage) for each, wish in zip(ended, wishes, strict=True)]
+    show_finished_runs(context, ended, run_requests, figures, shown)
+    codes = [
+        followed_exit_code(each, run_request.min_coverage)
+        for each, run_request in zip(ended, run_requests, strict=True)
+    ]
     return max(codes)
 
 
 async def estimate_all(
-    server: ServerConnection, wishes: Sequence[HostedRunRequest], *, refuse: bool = False
+    server: ServerConnection, run_requests: Sequence[HostedRunRequest], *, refuse: bool = False
 ) -> list[Estimate | None]:
     """Estimate each cost; a server that cannot answer soon does not delay the start. A run that the server
     would refuse is an error here only if nothing is going to be started, which would report it."""
 
-    async def one(wish: HostedRunRequest) -> Estimate | None:
+    async def one(run_request: HostedRunRequest) -> Estimate | None:
         try:
             with suppress(TimeoutError):
-                return await asyncio.wait_for(runs.estimate(server, wish.new), ESTIMATE_SECONDS)
+                return await asyncio.wait_for(runs.estimate(server, run_request.new), ESTIMATE_SECONDS)
         except ServerError as error:
             if refuse and not error.is_transient:
                 raise
         return None
 
-    return list(await asyncio.gather(*map(one, wishes)))
+    return list(await asyncio.gather(*map(one, run_requests)))
 
 
 async def start_all(
-    server: ServerConnection, wishes: Sequence[HostedRunRequest], *, quiet: bool
+    server: ServerConnection, run_requests: Sequence[HostedRunRequest], *, quiet: bool
 ) -> list[RunInfo]:
     """Start all runs, or none: the server checks every one of them first."""
     key = secrets.token_hex(16)
     try:
-        if len(wishes) == 1:
-            started = [await runs.start(server, wishes[0].new, key=key)]
+        if len(run_requests) == 1:
+            started = [await runs.start(server, run_requests[0].new, key=key)]
         else:
-            started = await runs.start_all(server, [wish.new for wish in wishes], key=key)
+            started = await runs.start_all(server, [run_request.new for run_request in run_requests], key=key)
     except ServerError as error:
-        raise suggest_pushing(error, wishes) from error
+        raise suggest_pushing(error, run_requests) from error
     for run in started:
         echo(started_text(run, server.context.url), err=quiet)
     return started
 
 
-def suggest_pushing(error: ServerError, wishes: Sequence[HostedRunRequest]) -> ServerError:
+def suggest_pushing(error: ServerError, run_requests: Sequence[HostedRunRequest]) -> ServerError:
     """The same error, with the next step where an environment is here and was not found on the server."""
     if error.code != NOT_FOUND:
         return error
-    refused = [each["index"] for each in error.problem.details.get("runs", ())] or range(len(wishes))
-    names = dict.fromkeys(wishes[index].new.environment for index in refused)
+    refused = [each["index"] for each in error.problem.details.get("runs", ())] or range(len(run_requests))
+    names = dict.fromkeys(run_requests[index].new.environment for index in refused)
     here = [name for name in names if is_here(name, "./environments")]
     if not here:
         return error
@@ -123,7 +128,7 @@ def suggest_pushing(error: ServerError, wishes: Sequence[HostedRunRequest]) -> S
 def show_finished_runs(
     context: Context,
     ended: Sequence[FollowedRun],
-    wishes: Sequence[HostedRunRequest],
+    run_requests: Sequence[HostedRunRequest],
     figures: Sequence[Estimate | None],
     shown: Presentation,
 ) -> None:
@@ -133,9 +138,9 @@ def show_finished_runs(
     if shown.json:
         print_json(runs_document(context, [each.run for each in ended], figures))
         return
-    for each, wish in zip(ended, wishes, strict=True):
+    for each, run_request in zip(ended, run_requests, strict=True):
         if each.error is None:
-            show_run(each.run, context.url, wish.min_coverage)
+            show_run(each.run, context.url, run_request.min_coverage)
 
 
 def followed_exit_code(followed: FollowedRun, min_coverage: float) -> int:
@@ -145,12 +150,12 @@ def followed_exit_code(followed: FollowedRun, min_coverage: float) -> int:
 
 
 def show_requests(
-    wishes: Sequence[HostedRunRequest], figures: Sequence[Estimate | None], shown: Presentation
+    run_requests: Sequence[HostedRunRequest], figures: Sequence[Estimate | None], shown: Presentation
 ) -> None:
     """Show the requests; secrets appear by name only."""
     requests = [
-        {**msgspec.to_builtins(wish.new), "custom_secrets": sorted(wish.new.custom_secrets)}
-        for wish in wishes
+        {**msgspec.to_builtins(run_request.new), "custom_secrets": sorted(run_request.new.custom_secrets)}
+        for run_request in run_requests
     ]
     if not shown.json:
         for each in figures:

@@ -32,12 +32,12 @@ def download_run(run_id: str, keep: Path | None = None, tasks: Sequence[str] | N
     if keep is not None and keep.exists():
         raise ConfigError(f"{keep} already exists; name a new folder.")
     with tempfile.TemporaryDirectory(prefix="proctor-export-") as scratch:
-        place = Path(scratch) / to_path_part(run_id)
-        place.mkdir()
+        run_folder = Path(scratch) / to_path_part(run_id)
+        run_folder.mkdir()
 
         async def download(server: ServerConnection, run_id: str) -> None:
-            (place / METADATA).write_bytes(await runs.download_metadata(server, run_id))
-            with (place / RESULTS).open("wb") as out:
+            (run_folder / METADATA).write_bytes(await runs.download_metadata(server, run_id))
+            with (run_folder / RESULTS).open("wb") as out:
                 if tasks is None:
                     await runs.download_rows(server, run_id, out)
                 for task in tasks or ():
@@ -48,10 +48,10 @@ def download_run(run_id: str, keep: Path | None = None, tasks: Sequence[str] | N
         if keep is not None:
             try:
                 keep.parent.mkdir(parents=True, exist_ok=True)
-                shutil.move(place, keep)
+                shutil.move(run_folder, keep)
             except OSError as error:
                 raise StoreError(f"Cannot write {keep}: {error.strerror}.") from error
-        yield keep or place
+        yield keep or run_folder
 
 
 @contextmanager

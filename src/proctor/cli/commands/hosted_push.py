@@ -58,7 +58,7 @@ def push_command(
         nonlocal failed
         for folder in folders:
             try:
-                told, sent = await push_folder(server, folder, names)
+                info, sent = await push_folder(server, folder, names)
             except ProctorError as error:
                 if len(folders) == 1:
                     raise
@@ -66,11 +66,11 @@ def push_command(
                 pushed.append({"folder": str(folder), "error": str(error)})
                 echo(f"{folder}: {error}", err=True)
                 continue
-            pushed.append({"folder": str(folder), "run": told, "sent": sent})
+            pushed.append({"folder": str(folder), "run": info, "sent": sent})
             if not as_json:
-                size = format_quantity(told.progress.settled, "rollout")
-                echo(f"{told.id}  {told.environment}, {size}, from {folder}")
-                echo(f"  {run_page(server.context.url, told.id)}")
+                size = format_quantity(info.progress.settled, "rollout")
+                echo(f"{info.id}  {info.environment}, {size}, from {folder}")
+                echo(f"  {run_page(server.context.url, info.id)}")
 
     call_server(push_each)
     if as_json:

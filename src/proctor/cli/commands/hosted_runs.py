@@ -1,4 +1,4 @@
-"""`proctor eval list|info|logs|samples|stop|resume|delete|wait`: the runs on a server.
+"""`proctor eval list|info|logs|samples|stop|resume|edit|share|delete|wait`: the runs on a server.
 
 Each command reads words, asks the server once, and shows the answer. Everything heavy is loaded when a
 command is called.
@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from proctor.api.people import Whoami
-from proctor.api.runs import Events, ResumeRequest, RunSharing, RunVisibility, RunVisibilityChange
+from proctor.api.runs import Events, ResumeRequest, RunEdit, RunSharing, RunVisibility, RunVisibilityChange
 from proctor.cli.commands.remote import call_for_run, call_server
 from proctor.cli.commands.shared_options import confirm, json_option, limit_option, yes_option
 from proctor.cli.exits import exit_process, hosted_exit_code
@@ -55,9 +55,12 @@ runs_argument = click.argument("run_ids", metavar="ID|NAME...", nargs=-1, requir
 @click.option("-m", "--model", help="Only runs of this model.")
 @click.option("--kind", type=click.Choice(("hosted", "local")), help="Played by the server, or uploaded.")
 @click.option("--team", help="Only runs of this team.")
+@click.option("--tag", help="Only runs with this tag.")
 @click.option("--mine", is_flag=True, help="Only runs that you started.")
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Only runs of this recipe.")
-@click.option("--all", "everywhere", is_flag=True, help="Also runs that this repository has no part in.")
+@click.option(
+    "--all", "everywhere", is_flag=True, help="Also runs that were not submitted from this repository."
+)
 @limit_option(SHOWN_RUNS)
 @json_option
 def list_command(
@@ -65,7 +68,7 @@ def list_command(
 ) -> None:
     """List the runs on the server, the newest first.
 
-    In a repository of rollouts, those that were submitted from it; with --all, every one.
+    In a repository of rollouts, list those submitted from it; with --all, list every run.
 
     \b
     proctor eval list --mine --status running
@@ -79,11 +82,11 @@ def list_command(
     elif not everywhere and (repository := find_own_repository(Path())):
         wanted["repository"] = repository
 
-    async def listed(server: ServerConnection) -> tuple[list[RunInfo], bool]:
+    async def fetch_runs(server: ServerConnection) -> tuple[list[RunInfo], bool]:
         owner = (await server.get("/whoami", Whoami)).user.name if mine else None
         return await runs.list_runs(server, runs.RunFilter(**wanted, owner=owner), None if most < 0 else most)
 
-    found, more = call_server(listed)
+    found, more = call_server(fetch_runs)
     if as_json:
         print_json({"runs": found, "more": more})
     elif not found:
@@ -138,11 +141,11 @@ def logs_command(
     from proctor.client.follow import FollowTimings
     from proctor.client.follow import follow as follow_run
 
-    async def printed(server: ServerConnection, run_id: str) -> None:
-        say = _print_to_stderr
+    async def print_events(server: ServerConnection, run_id: str) -> None:
+        notify = _print_to_stderr
         patience = FollowTimings(poll=poll_interval)
         source = (
-            follow_run(server, run_id, after, patience=patience, say=say)
+            follow_run(server, run_id, after, patience=patience, notify=notify)
             if follow and tail is None
             else _iterate_events(server, run_id, after)
         )
@@ -158,11 +161,11 @@ def logs_command(
         for event in kept:
             _print_event(event, as_json)
         if follow and tail is not None:
-            async for event in follow_run(server, run_id, last, patience=patience, say=say):
+            async for event in follow_run(server, run_id, last, patience=patience, notify=notify):
                 _print_event(event, as_json)
 
     with ignore_closed_pipe():
-        call_for_run(run_id, printed)
+        call_for_run(run_id, print_events)
 
 
 async def _iterate_events(server: ServerConnection, run_id: str, after: int) -> AsyncIterator[RunEvent]:
@@ -327,6 +330,41 @@ def delete_command(run_ids: tuple[str, ...], yes: bool, as_json: bool) -> None:
         echo(f"Deleted {', '.join(run_ids)}.")
 
 
+@click.command("edit")
+@runs_argument
+@click.option("--name", help="A new name.")
+@click.option("--note", help="A new note; an empty one removes it.")
+@click.option("--tag", "add_tags", multiple=True, metavar="TAG", help="Add this tag. Repeatable.")
+@click.option("--untag", "remove_tags", multiple=True, metavar="TAG", help="Remove this tag. Repeatable.")
+@json_option
+def edit_command(
+    run_ids: tuple[str, ...],
+    name: str | None,
+    note: str | None,
+    add_tags: tuple[str, ...],
+    remove_tags: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Rename runs, change their note, add and remove tags.
+
+    \b
+    proctor eval edit run-0123456789 --name "before the fix" --tag baseline
+    proctor eval list --tag baseline
+    """
+    from proctor.cli.views.hosted_runs import edited_text
+    from proctor.client import runs
+
+    edit = RunEdit(name=name, note=note, add_tags=list(add_tags), remove_tags=list(remove_tags))
+    if edit == RunEdit():
+        raise click.UsageError("Say what to change: --name, --note, --tag or --untag.")
+    edited = for_each_run(run_ids, lambda server, run_id: runs.edit(server, run_id, edit))
+    if as_json:
+        print_json({"runs": edited})
+        return
+    for run in edited:
+        echo(edited_text(run))
+
+
 @click.command("share")
 @run_argument
 @click.argument("visibility", type=click.Choice(get_args(RunVisibility)), required=False)
@@ -341,7 +379,7 @@ def share_command(run_id: str, visibility: RunVisibility | None, new_link: bool,
     readers      also everyone who may read its environment
     link         also anyone who has the link that this prints
 
-    Users who may change the environment read all of its runs.
+    Users who may change the environment may read all of its runs.
     """
     from proctor.cli.views.hosted_runs import sharing_text
     from proctor.client import runs
@@ -354,8 +392,8 @@ def share_command(run_id: str, visibility: RunVisibility | None, new_link: bool,
             return await runs.read_sharing(server, run_id)
         return await runs.share(server, run_id, RunVisibilityChange(visibility=visibility, new_link=new_link))
 
-    told = call_for_run(run_id, change)
-    print_json(told) if as_json else echo(sharing_text(run_id, told))
+    sharing = call_for_run(run_id, change)
+    print_json(sharing) if as_json else echo(sharing_text(run_id, sharing))
 
 
 @click.command("wait")
@@ -382,22 +420,22 @@ def wait_command(
     from proctor.client import runs
     from proctor.client.follow import follow
 
-    async def waited(server: ServerConnection) -> list[RunInfo]:
+    async def wait_for_all(server: ServerConnection) -> list[RunInfo]:
         ids = [await runs.resolve_run(server, word) for word in run_ids]
 
-        async def to_the_end(run_id: str) -> None:
-            async for _ in follow(server, run_id, say=_print_to_stderr):
+        async def follow_to_end(run_id: str) -> None:
+            async for _ in follow(server, run_id, notify=_print_to_stderr):
                 pass
 
-        async def all_of_them() -> None:
+        async def follow_all() -> None:
             async with asyncio.TaskGroup() as group:
                 for run_id in ids:
-                    group.create_task(to_the_end(run_id))
+                    group.create_task(follow_to_end(run_id))
 
         found = [await runs.read_run(server, run_id) for run_id in ids]  # fails if one does not exist
         if any(run.status not in ENDED for run in found):
             try:
-                await asyncio.wait_for(all_of_them(), timeout)
+                await asyncio.wait_for(follow_all(), timeout)
             except TimeoutError:
                 pass
             except ExceptionGroup as group:
@@ -405,7 +443,7 @@ def wait_command(
             found = [await runs.read_run(server, run_id) for run_id in ids]
         return found
 
-    found = call_server(waited)
+    found = call_server(wait_for_all)
     print_statuses(found, as_json)
     if any(run.status not in ENDED for run in found):
         exit_process(EXIT_NOT_YET)

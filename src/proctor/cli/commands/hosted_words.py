@@ -34,6 +34,9 @@ PUBLISHED_NAME = re.compile(r"([^/@\s.][^/@\s]*/)?[^/@\s.][^/@\s]*(@[^/@\s]+)?")
 """owner/name, or a name of your own, with or without a version."""
 
 
+RUN_ID = re.compile(r"run-[0-9a-f]{6,}")
+
+
 class HostedRunRequest(msgspec.Struct, frozen=True):
     """One run that is asked for, and what its exit code is decided by."""
 
@@ -63,7 +66,7 @@ def refuse_local_flags(settings: Mapping[str, Any], shown: Mapping[str, Any]) ->
     names = [flag_of(EvalConfig, name) for name in LOCAL_SETTINGS if name in settings]
     names += [flag_of(Presentation, name) for name in LOCAL_PRESENTATION if name in shown]
     if names:
-        other = "; go on with a hosted run by `proctor eval resume ID`" if "--resume" in names else ""
+        other = "; resume a hosted run with `proctor eval resume ID`" if "--resume" in names else ""
         raise ConfigError(
             f"{join_with_and(names)} {is_or_are(names)} for runs on this machine; "
             f"leave {it_or_them(names)} out with "
@@ -99,6 +102,7 @@ def build_request(entry: SuiteEntry, hosted: HostedOptions, team: str | None) ->
         raise ConfigError(" ".join(problems))
     config, _ = resolve(settings, {})
     check_published(config.env_id)
+    check_baseline(config.until_decided)
     check_agent(config.agent)
     new = NewRun(
         environment=f"{team}/{config.env_id}" if team and "/" not in config.env_id else config.env_id,
@@ -146,10 +150,18 @@ def check_published(env_id: str) -> None:
         )
 
 
+def check_baseline(baseline: str | None) -> None:
+    if baseline is not None and RUN_ID.fullmatch(baseline) is None:
+        raise ConfigError(
+            f"--until-decided {baseline} names a run on this machine, and a server cannot see it; upload it "
+            f"with `proctor eval push`, and give the id that it gets there, such as run-0f3a9c2b1d."
+        )
+
+
 def check_agent(agent: str | None) -> None:
     if agent is not None and ".py" in agent:
         raise ConfigError(
-            f"The agent {agent!r} lies on this machine, and a server cannot see it; put it into the "
+            f"The agent {agent!r} is a file on this machine, which a server cannot see; put it into the "
             f"environment's package and name it as package.module:Name."
         )
 

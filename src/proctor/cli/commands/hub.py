@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +12,7 @@ import msgspec
 
 from proctor.api.hub import Collaborator, EnvironmentChange, EnvironmentInfo
 from proctor.cli.commands.remote import call_server
-from proctor.cli.commands.shared_options import confirm, env_dir_option, json_option, yes_option
+from proctor.cli.commands.shared_options import confirm_deletion, env_dir_option, json_option, yes_option
 from proctor.cli.views.environments import open_status_line
 from proctor.cli.views.escape import echo, strip_escapes
 from proctor.cli.views.hub import (
@@ -78,7 +77,9 @@ def is_hub_reference(word: str) -> bool:
 @env_dir_option
 @visibility_option
 @team_option
-@click.option("--name", metavar="NAME", help="For tasks without a pyproject.toml. [default: their folder's]")
+@click.option(
+    "--name", metavar="NAME", help="Name for tasks without a pyproject.toml. [default: their folder's]"
+)
 @click.option("--auto-bump", is_flag=True, help="Bump the version in pyproject.toml if it is taken.")
 @click.option(
     "--skip-existing", is_flag=True, help="Exit with 0 if the hub already has exactly this content."
@@ -118,8 +119,8 @@ def push_command(
         wait=wait,
     )
     try:
-        with open_status_line() as say:
-            outcome = call_server(lambda server: push(server, order, say))
+        with open_status_line() as report_status:
+            outcome = call_server(lambda server: push(server, order, report_status))
     except InstallError as error:
         for line in error.last_lines:
             echo(f"  {strip_escapes(line)}", err=True)
@@ -226,15 +227,15 @@ def show_hub_info(what: str, as_json: bool) -> None:
     wanted = hub.parse_reference(what)
 
     async def ask(server: ServerConnection) -> Any:
-        told = await hub.read_environment(server, wanted)
-        has_any = told.latest is not None or wanted.has_version
-        return told, await hub.read_version(server, wanted) if has_any else None
+        info = await hub.read_environment(server, wanted)
+        has_any = info.latest is not None or wanted.has_version
+        return info, await hub.read_version(server, wanted) if has_any else None
 
-    told, version = call_server(ask)
+    info, version = call_server(ask)
     if as_json:
-        print_json({**msgspec.to_builtins(told), "version": version})
+        print_json({**msgspec.to_builtins(info), "version": version})
     else:
-        show_environment(told, version)
+        show_environment(info, version)
 
 
 @click.command("versions")
@@ -250,11 +251,11 @@ def versions_command(what: str, as_json: bool) -> None:
 
 @click.command("requirement")
 @click.argument("what", metavar="OWNER/NAME[@VERSION]")
-@click.option("--uv", is_flag=True, help="For pyproject.toml of a project that uv manages.")
+@click.option("--uv", is_flag=True, help="Print it for the pyproject.toml of a project that uv manages.")
 def requirement_command(what: str, uv: bool) -> None:
-    """Print how a project requires an environment of the hub: a line of requirements.txt.
+    """Print a requirement for an environment on the hub, as a line for requirements.txt.
 
-    Nothing that another index offers under the same name can be installed in its place.
+    No package of the same name on another index can be installed in its place.
     """
     from proctor.client import hub
 
@@ -291,10 +292,7 @@ def delete_command(what: str, yes: bool, as_json: bool) -> None:
 
     wanted = hub.parse_reference(what)
     whole = what if wanted.has_version else f"{what} with all its versions"
-    if not yes and not sys.stdin.isatty():
-        raise ConfigError(f"This would delete {whole}; add --yes if that is what you want.")
-    if not confirm(f"Delete {whole}?", yes):
-        echo("Left as it is.", err=True)
+    if not confirm_deletion(whole, yes):
         return
     call_server(lambda server: hub.delete(server, wanted))
     print_json({"deleted": what}) if as_json else echo(f"Deleted {whole}.")
@@ -321,8 +319,8 @@ def visibility_command(what: str, visibility: str, as_json: bool) -> None:
     from proctor.client import hub
 
     change = EnvironmentChange(visibility=visibility)  # type: ignore[arg-type]
-    told = call_server(lambda server: hub.change_environment(server, hub.parse_reference(what), change))
-    print_json(told) if as_json else echo(f"{told.slug} is {told.visibility}.")
+    info = call_server(lambda server: hub.change_environment(server, hub.parse_reference(what), change))
+    print_json(info) if as_json else echo(f"{info.slug} is {info.visibility}.")
 
 
 @click.command("run-policy")
@@ -335,7 +333,7 @@ def run_policy_command(what: str, policy: str | None, as_json: bool) -> None:
     \b
     readers      everyone who may read it
     writers      only those who may change it
-    default      whom the server's operator has chosen
+    default      as the server's operator has chosen
     """
     from proctor.client import hub
 
@@ -346,15 +344,15 @@ def run_policy_command(what: str, policy: str | None, as_json: bool) -> None:
             return await hub.read_environment(server, wanted)
         return await hub.change_environment(server, wanted, EnvironmentChange(run_policy=policy))  # type: ignore[arg-type]
 
-    told = call_server(ask)
-    print_json(told) if as_json else echo(describe_run_policy(told))
+    info = call_server(ask)
+    print_json(info) if as_json else echo(describe_run_policy(info))
 
 
 @click.command("share")
 @click.argument("what", metavar="OWNER/NAME")
 @click.argument("who", required=False)
 @click.option("--role", type=click.Choice(["read", "write", "owner"]), default="read", show_default=True)
-@click.option("--remove", is_flag=True, help="Take the role away.")
+@click.option("--remove", is_flag=True, help="Remove the role.")
 @json_option
 def share_command(what: str, who: str | None, role: str, remove: bool, as_json: bool) -> None:
     """Give a user or a team a role on an environment; without WHO, list all roles."""

@@ -28,7 +28,7 @@ from proctor.packages.task_project import TaskProject, write_task_project
 
 
 class PushRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be pushed, and how."""
+    """What to push, and how."""
 
     folder: Path
     tasks: TaskProject | None = None
@@ -47,42 +47,46 @@ class PushOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def push_document(outcome: PushOutcome) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(outcome.pushed)
-    return {**told, "raised_from": outcome.raised_from}
+    pushed: dict[str, Any] = msgspec.to_builtins(outcome.pushed)
+    return {**pushed, "raised_from": outcome.raised_from}
 
 
-async def push(server: ServerConnection, order: PushRequest, say: Callable[[str], None]) -> PushOutcome:
+async def push(
+    server: ServerConnection, request: PushRequest, report_status: Callable[[str], None]
+) -> PushOutcome:
     """Pack, build and send; pyproject.toml is changed only when the hub has taken the new version."""
     with tempfile.TemporaryDirectory(prefix="proctor-push-") as scratch:
-        say(f"Building {order.folder}")
-        if order.tasks is not None:
-            folder = await stage_tasks(server, order, order.tasks, Path(scratch))
-            order = replace(order, folder=folder, auto_bump=False)
-        file = order.folder / PROJECT_FILE
-        package = build_package(order.folder, make_subfolder(scratch, "first"))
-        raised = await next_free_version(server, order, package) if order.auto_bump else None
+        report_status(f"Building {request.folder}")
+        if request.tasks is not None:
+            folder = await stage_tasks(server, request, request.tasks, Path(scratch))
+            request = replace(request, folder=folder, auto_bump=False)
+        file = request.folder / PROJECT_FILE
+        package = build_package(request.folder, make_subfolder(scratch, "first"))
+        raised = await next_free_version(server, request, package) if request.auto_bump else None
         content = versioning.with_version(file, raised) if raised else b""
         if raised:
-            package = build_package(order.folder, make_subfolder(scratch, "raised"), {PROJECT_FILE: content})
-        form = PushForm(owner=order.team, visibility=order.visibility, content_hash=package.content_hash)
-        say(f"Pushing {package.name} {package.version}")
+            package = build_package(
+                request.folder, make_subfolder(scratch, "raised"), {PROJECT_FILE: content}
+            )
+        form = PushForm(owner=request.team, visibility=request.visibility, content_hash=package.content_hash)
+        report_status(f"Pushing {package.name} {package.version}")
         pushed = await hub.push(server, form, package.wheel, package.source)
     before = versioning.read_version(file) if raised else None
     if raised:
         file.write_bytes(content)
-    if order.wait:
-        say("Waiting for the check")
+    if request.wait:
+        report_status("Waiting for the check")
         version = await hub.wait_for_check(server, pushed.environment.slug, pushed.version.version)
         pushed = replace(pushed, version=version)
     return PushOutcome(pushed=pushed, files=package.files, raised_from=before)
 
 
 async def stage_tasks(
-    server: ServerConnection, order: PushRequest, tasks: TaskProject, scratch: Path
+    server: ServerConnection, request: PushRequest, tasks: TaskProject, scratch: Path
 ) -> Path:
     """Tasks as a folder with a pyproject.toml: under the newest version if the hub has exactly this, else
     under the next."""
-    owner = order.team or (await server.get("/whoami", Whoami)).user.name
+    owner = request.team or (await server.get("/whoami", Whoami)).user.name
     known = await hub.list_known_versions(server, EnvironmentReference(f"{owner}/{tasks.name}"))
     newest = known[0].version if known else FIRST_VERSION
     folder = scratch / "newest" / tasks.name
@@ -104,10 +108,10 @@ def make_subfolder(scratch: str, name: str) -> Path:
     return folder
 
 
-async def next_free_version(server: ServerConnection, order: PushRequest, package: Package) -> str | None:
+async def next_free_version(server: ServerConnection, request: PushRequest, package: Package) -> str | None:
     """The next version, if the folder's is taken by other content."""
-    declared = versioning.read_version(order.folder / PROJECT_FILE)
-    owner = order.team or (await server.get("/whoami", Whoami)).user.name
+    declared = versioning.read_version(request.folder / PROJECT_FILE)
+    owner = request.team or (await server.get("/whoami", Whoami)).user.name
     known = await hub.list_known_versions(server, EnvironmentReference(f"{owner}/{package.name}"))
     same = next((each for each in known if each.version == package.version), None)
     if same is None or same.content_hash == package.content_hash:

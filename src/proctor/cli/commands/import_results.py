@@ -34,9 +34,9 @@ SHOWN_PROBLEMS = 3
 @click.option("--reward", metavar="NAME", help="The score or metric that counts as the reward.")
 @json_option
 def import_command(paths: Sequence[Path], output: Path, reward: str | None, as_json: bool) -> None:
-    """Import results of verifiers, Inspect, Harbor, HUD or promptfoo as ordinary runs.
+    """Import results from verifiers, Inspect, Harbor, HUD or promptfoo as ordinary runs.
 
-    PATH is a file or a folder; its format is found by its content, and a folder is searched. A run that was
+    PATH is a file or a folder, which is searched; the format is recognized by the content. A run that was
     imported before is replaced. Exit code 1 if anything could not be read.
 
     \b

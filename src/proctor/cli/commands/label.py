@@ -29,7 +29,9 @@ HELP = "a score, with a note after it if you like · s skip · b back · q quit"
 
 @click.command("label", short_help="Give human scores to a run's rollouts.")
 @run_argument
-@click.option("--as", "person", metavar="NAME", help="Who labels a run here. [default: your login name]")
+@click.option(
+    "--as", "person", metavar="NAME", help="Who is labelling a local run. [default: your login name]"
+)
 @click.option(
     "--scores",
     "offered",
@@ -39,14 +41,16 @@ HELP = "a score, with a note after it if you like · s skip · b back · q quit"
     help="Scores to choose from, on the judge's scale: 0,0.5,1, or a range such as 0..1.",
 )
 @click.option("-n", "most", type=click.IntRange(min=1), help="Stop after this many labels.")
-@click.option("--seed", type=int, default=0, help="Of the random order; keep it for all people. [default: 0]")
+@click.option(
+    "--seed", type=int, default=0, help="Seed of the random order; use the same for everyone. [default: 0]"
+)
 @click.option("--hide-answer", is_flag=True, help="Do not show the dataset's answer.")
 @click.option(
     "--from",
     "source",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Take labels from a CSV file: example_id, rollout, score, and if you like person and note.",
+    help="Take labels from a CSV file: example_id, rollout, score, and optionally person and note.",
 )
 @dir_option
 def label_command(
@@ -61,8 +65,8 @@ def label_command(
 ) -> None:
     """Score the rollouts of a run yourself, to see how far its judge can be trusted.
 
-    Rollouts come in a random order that is the same for everybody, without the model, the judge's score or
-    anybody's label. Each label is saved at once, beside the results; the command continues where you stopped.
+    Rollouts come in a random order that is the same for everyone, without the model, the judge's score or
+    anyone's label. Each label is saved at once, beside the results; the command continues where you stopped.
     RUN may be the whole id of a run on the server, where you label as yourself.
     `proctor eval agreement` then shows how far the judge agrees, and what people would have scored.
 
@@ -147,12 +151,12 @@ class LabelSession:
     def run(self, most: int | None) -> None:
         todo = [key for key in self.keys if key not in self.done]
         echo(f"{len(self.done):,} of {len(self.keys):,} labelled by {self.labelled.person}. {HELP}", err=True)
-        place = 0
-        while place < len(todo) and (most is None or self.given < most):
-            step = self.ask(todo[place])
+        index = 0
+        while index < len(todo) and (most is None or self.given < most):
+            step = self.ask(todo[index])
             if step is None:
                 break
-            place = max(0, place + step)
+            index = max(0, index + step)
         left = len(self.keys) - len(self.done)
         echo(
             f"{format_quantity(self.given, 'label')} of run {self.labelled.name} saved; {left:,} left.",
@@ -163,29 +167,30 @@ class LabelSession:
         """Label one rollout: how far to move on, or None to stop."""
         self.show(key)
         while True:
-            said = self.read_answer()
-            if said is None or said in ("q", "quit"):
+            typed = self.read_answer(key)
+            if typed is None or typed in ("q", "quit"):
                 return None
-            if said in ("b", "back"):
+            if typed in ("b", "back"):
                 return -1
-            if said in ("s", "skip"):
+            if typed in ("s", "skip"):
                 self.save(key, None, "")
                 return 1
-            first, _, note = said.partition(" ")
+            first, _, note = typed.partition(" ")
             score = parse_score(first)
             if score is not None and score in self.accepted:
                 self.save(key, score, note.strip())
                 return 1
             echo(f"Scores are {self.accepted}. {HELP}", err=True)
 
-    def read_answer(self) -> str | None:
+    def read_answer(self, key: RolloutKey) -> str | None:
         """A line from the terminal or from stdin; None at its end."""
-        position = f"{len(self.done) + 1:,}/{len(self.keys):,}"
+        position = f"{len(self.done - {key}) + 1:,}/{len(self.keys):,}"
         try:
             text: str = click.prompt(
                 f"{position}  score ({self.accepted})", default="", show_default=False, err=True
             )
         except (click.Abort, EOFError):
+            echo("", err=True)  # the line of the prompt is not ended
             return None
         return text.strip()
 

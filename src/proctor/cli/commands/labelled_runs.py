@@ -25,14 +25,14 @@ from proctor.store.labels import LONGEST_NAME, Label, append_labels
 
 
 class LabelledRun(msgspec.Struct, frozen=True):
-    """A run that somebody labels."""
+    """A run that is being labelled."""
 
     name: str
     folder: Path
     person: str
     save: Callable[[Sequence[Label]], None]
     is_hosted: bool = False
-    """On a server, where nobody labels for others."""
+    """On a server, where you label only as yourself."""
 
 
 @contextmanager

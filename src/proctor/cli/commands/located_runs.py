@@ -1,6 +1,7 @@
 """Words → the folders of the runs they name, for commands that take any number of runs.
 
-Runs on a server are downloaded first. Knows nothing of what is done with them.
+Runs on a server are downloaded first, with their labels unless they were shared by link. Knows nothing of
+what is done with them.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from proctor.cli.commands.hosted_export import download_run
+from proctor.cli.commands.labelled_runs import download_labelled_run
 from proctor.cli.views.escape import echo
-from proctor.client.runs import is_run_id
+from proctor.client.runs import is_run_id, parse_link
 from proctor.errors import ConfigError
 from proctor.store.folder import RESULTS
 from proctor.store.index import (
@@ -43,7 +45,8 @@ def locate_runs(words: Sequence[str], dirs: Sequence[str], stack: ExitStack) -> 
                 raise ConfigError(f"No runs in {word}; name the folder of a run, or one that holds runs.")
             folders += leave_out_damaged(found)
         elif is_run_id(word):
-            folders.append(stack.enter_context(download_run(word)))
+            download = download_run if parse_link(word) else download_labelled_run
+            folders.append(stack.enter_context(download(word)))
         else:
             folders.append(find_run(word, search_folders(dirs)))
     distinct = {folder.resolve(): folder for folder in folders}

@@ -32,7 +32,7 @@ from proctor.client.contexts import (
     read_contexts,
     write_contexts,
 )
-from proctor.config.endpoints import is_on_this_machine
+from proctor.config.api_addresses import is_on_this_machine
 from proctor.errors import ConfigError
 from proctor.support.loop import run_in_loop
 
@@ -55,7 +55,7 @@ FIRST_TOKEN = "admin-token"
 def login_command(url: str | None, name: str | None, token_file: str | None, as_json: bool) -> None:
     """Log in to the server at URL, or renew your current login.
 
-    The token is asked for, or read from stdin; an admin of the server makes the first one.
+    You are prompted for the token, or it is read from stdin; an admin of the server creates the first one.
 
     \b
     proctor login https://proctor.example.com
@@ -65,7 +65,7 @@ def login_command(url: str | None, name: str | None, token_file: str | None, as_
     name = name or os.environ.get(CONTEXT_VARIABLE)
     url = normalize_server_url(url) if url else url_of_login(known, name)
     if urlsplit(url).scheme == "http" and not is_local(url):
-        echo(f"Warning: what is sent to {url} can be read on the way; use https if it can.", err=True)
+        echo(f"Warning: others can read what is sent to {url}; use https if you can.", err=True)
     check_first_token(token_file)
     pasted = read_hidden("token", file=token_file, environ=os.environ, is_file_option="--token-file").strip()
     name = name or choose_login_name(known, url)
@@ -86,7 +86,7 @@ def login_command(url: str | None, name: str | None, token_file: str | None, as_
         echo("The token itself is kept, since it cannot make another: it lacks tokens:write.", err=True)
     for variable in (URL_VARIABLE, KEY_VARIABLE):
         if os.environ.get(variable):
-            echo(f"Warning: {variable} is set and stands above this login; unset it.", err=True)
+            echo(f"Warning: {variable} is set and overrides this login; unset it.", err=True)
 
 
 async def create_login_context(server: ServerConnection, me: Whoami, team: str | None) -> Context:
@@ -135,7 +135,7 @@ def url_of_login(known: Contexts, name: str | None) -> str:
     name = name or known.current
     if name is None:
         raise ConfigError("Which server? Give its address: proctor login URL.")
-    return known.named(name).url
+    return known.find(name).url
 
 
 def choose_login_name(known: Contexts, url: str) -> str:
@@ -152,12 +152,12 @@ def choose_login_name(known: Contexts, url: str) -> str:
 @click.option("--context", "name", metavar="NAME", help="Which login. [default: the one in use]")
 @json_option
 def logout_command(name: str | None, as_json: bool) -> None:
-    """Forget a login, and revoke the token that was made for it."""
+    """Forget a login, and revoke the token that was created for it."""
     known = read_contexts(os.environ)
     name = name or os.environ.get(CONTEXT_VARIABLE) or known.current
     if name is None:
         raise ConfigError(NOT_LOGGED_IN)
-    context = known.named(name)
+    context = known.find(name)
     write_contexts(os.environ, known.without(name))
     revoke_login_token(context)
     print_change({"context": name, "url": context.url}, f"Logged out of {context.url}.", as_json)

@@ -21,8 +21,9 @@ from proctor.cli.views.escape import echo
 from proctor.cli.views.page import print_table
 from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import adopt_context, current_context
+from proctor.config.endpoint_choice import assume_offered, choose_endpoint
 from proctor.config.endpoint_rule import RULE
-from proctor.config.endpoints import EMBEDDED_CLIENTS, assume_offered, choose_endpoint
+from proctor.config.endpoints import EMBEDDED_CLIENTS
 from proctor.config.prices import AS_OF
 from proctor.config.providers import PROCTOR, list_providers
 from proctor.config.registry import open_registry
@@ -30,7 +31,8 @@ from proctor.config.schema import DEFAULT_REGISTRY
 from proctor.errors import ProctorError
 
 if TYPE_CHECKING:
-    from proctor.config.endpoints import AskServer, Endpoint
+    from proctor.config.endpoint_choice import AskServer
+    from proctor.config.endpoints import Endpoint
     from proctor.config.prices import Price
     from proctor.config.providers import Provider
 
@@ -174,7 +176,7 @@ def find_ask_server(environ: Mapping[str, str]) -> AskServer:
     """Without a login, nothing that speaks HTTP is loaded."""
     if current_context(environ) is None:
         return assume_offered
-    from proctor.client.models import build_ask_server
+    from proctor.client.ask_server import build_ask_server
 
     return build_ask_server(environ)
 

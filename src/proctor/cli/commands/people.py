@@ -22,7 +22,7 @@ from proctor.api.people import (
     User,
     UserWithToken,
 )
-from proctor.api.runs import HostToken, NewHost
+from proctor.api.runner import HostToken, NewHost
 from proctor.cli.commands.remote import api_path, call_server, describe_expiry, print_change
 from proctor.cli.commands.shared_options import confirm, json_option, yes_option
 from proctor.cli.hidden import create_private_file
@@ -45,7 +45,7 @@ def user_group() -> None:
 
 @user_group.command("add")
 @click.argument("name")
-@click.option("--admin", is_flag=True, help="They may do all this too.")
+@click.option("--admin", is_flag=True, help="Make them an admin of the server.")
 @json_option
 def add_user(name: str, admin: bool, as_json: bool) -> None:
     """Add the user NAME, and print a token for them to log in with."""
@@ -55,7 +55,7 @@ def add_user(name: str, admin: bool, as_json: bool) -> None:
     if as_json:
         print_json(made)
         return
-    echo(f"{name} is added, and logs in with this token, which is shown this once:", err=True)
+    echo(f"{name} was added. This login token is shown only once:", err=True)
     echo(made.token)
 
 
@@ -83,7 +83,7 @@ def list_users(as_json: bool) -> None:
 @yes_option
 @json_option
 def disable_user(name: str, yes: bool, as_json: bool) -> None:
-    """Refuse everything of the user NAME, at once, until they are enabled again."""
+    """Disable the user NAME: refuse all their requests at once, until they are enabled again."""
     if confirm(f"Disable {name}?", yes):
         print_change(set_disabled(name, True), f"{name} is disabled; their tokens are refused.", as_json)
 
@@ -92,7 +92,7 @@ def disable_user(name: str, yes: bool, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def enable_user(name: str, as_json: bool) -> None:
-    """Let the user NAME in again."""
+    """Enable the user NAME again."""
     print_change(set_disabled(name, False), f"{name} is enabled.", as_json)
 
 
@@ -109,9 +109,9 @@ def team_group() -> None:
 @click.argument("name")
 @json_option
 def create_team(name: str, as_json: bool) -> None:
-    """Found the team NAME; its founder is its admin."""
+    """Create the team NAME, with you as its admin."""
     made = call_server(lambda server: server.post("/teams", NewTeam(name=name), Team))
-    print_change(made, f"Team {name} is founded; take others in with: proctor team add {name} USER", as_json)
+    print_change(made, f"Team {name} was created; add members with: proctor team add {name} USER", as_json)
 
 
 @team_group.command("list")
@@ -142,10 +142,10 @@ def list_members(team: str, as_json: bool) -> None:
 @team_group.command("add")
 @click.argument("team")
 @click.argument("user")
-@click.option("--admin", is_flag=True, help="They may take others in and out.")
+@click.option("--admin", is_flag=True, help="Let them add and remove members.")
 @json_option
 def add_member(team: str, user: str, admin: bool, as_json: bool) -> None:
-    """Take USER into TEAM, or change their role."""
+    """Add USER to TEAM, or change their role."""
     member = Member(user=user, role="admin" if admin else "member")
     kept = call_server(lambda server: server.put(api_path("teams", team, "members"), member, Member))
     print_change(kept, f"{user} is {'an admin' if admin else 'a member'} of {team}.", as_json)
@@ -156,7 +156,7 @@ def add_member(team: str, user: str, admin: bool, as_json: bool) -> None:
 @click.argument("user")
 @json_option
 def remove_member(team: str, user: str, as_json: bool) -> None:
-    """Take USER out of TEAM."""
+    """Remove USER from TEAM."""
     call_server(lambda server: server.delete(api_path("teams", team, "members", user)))
     print_change({"team": team, "user": user}, f"{user} is no longer in {team}.", as_json)
 
@@ -174,18 +174,18 @@ def token_group() -> None:
     "scopes",
     multiple=True,
     type=click.Choice(SCOPES),
-    help="What the token allows; may be repeated. [default: all that you may do, except admin]",
+    help="What the token allows; repeatable. [default: everything you may do, except admin]",
 )
 @click.option(
     "--expires-days", type=click.FloatRange(min=0, min_open=True), metavar="N", help="[default: 90]"
 )
-@click.option("--no-expiry", is_flag=True, help="It is good until it is revoked.")
+@click.option("--no-expiry", is_flag=True, help="Valid until it is revoked.")
 @click.option(
     "--host",
     metavar="HOST",
-    help="For `proctor runner` on another machine, which plays runs of this server; for admins.",
+    help="A token for `proctor runner` on another machine, which plays this server's runs; for admins.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write it to a file that only you can read.")
+@click.option("-o", "--output", metavar="FILE", help="Write the token to a file that only you can read.")
 @json_option
 def create_token(
     name: str,
@@ -196,7 +196,7 @@ def create_token(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Make a token called NAME, and print it; it is shown this once.
+    """Create a token called NAME and print it; it is shown only once.
 
     \b
     proctor token create ci --scope environments:read --scope runs:write --expires-days 30
@@ -250,7 +250,7 @@ def describe_output(output: str | None) -> str:
 
 
 @token_group.command("list")
-@click.option("--hosts", is_flag=True, help="Those of machines that play runs; for admins.")
+@click.option("--hosts", is_flag=True, help="List the tokens of machines that play runs; for admins.")
 @json_option
 def list_tokens(hosts: bool, as_json: bool) -> None:
     """List your tokens. Their secrets cannot be shown again."""

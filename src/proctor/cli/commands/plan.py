@@ -12,27 +12,27 @@ from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
     from proctor.cli.commands.run_sides import SideRuns
-    from proctor.comparison.design import DesignGoal, EvaluationDesign, RolloutCost
+    from proctor.comparison.design import DesignGoal, EvaluationDesign
 
 above_zero = click.FloatRange(0, min_open=True)
 
 
 @click.command("plan", short_help="Say how many tasks and rollouts you need, and what a budget can show.")
 @click.argument("run", metavar="RUN", shell_complete=complete_parameter)
-@click.option("--against", metavar="RUN", help="A run of the other model, which tells how the two differ.")
+@click.option("--against", metavar="RUN", help="A run of the other model, which shows how the two differ.")
 @click.option("--halfwidth", type=above_zero, metavar="X", help="Know the mean reward to within X.")
 @click.option(
     "--difference", type=above_zero, metavar="X", help="Find a true difference of X between models."
 )
-@click.option("--budget", type=above_zero, metavar="USD", help="What can so many dollars show?")
-@click.option("--rollouts", type=click.IntRange(min=2), metavar="N", help="What can so many rollouts show?")
+@click.option("--budget", type=above_zero, metavar="USD", help="What can this many dollars show?")
+@click.option("--rollouts", type=click.IntRange(min=2), metavar="N", help="What can this many rollouts show?")
 @click.option(
     "-r",
     "--rollouts-per-example",
     "counts",
     type=click.IntRange(1, 10_000),
     multiple=True,
-    help="Only so many rollouts per task; repeatable. [default: 1, 2, 4, 8 and as many as RUN has]",
+    help="Only this many rollouts per task; repeatable. [default: 1, 2, 4, 8 and as many as RUN has]",
 )
 @click.option("--most-tasks", type=click.IntRange(min=2), metavar="N", help="There are only N tasks.")
 @click.option(
@@ -40,7 +40,7 @@ above_zero = click.FloatRange(0, min_open=True)
     type=click.FloatRange(0.5, 0.999, min_open=True),
     default=0.8,
     show_default=True,
-    help="How often the difference is to be found.",
+    help="How often to find the difference if it is there.",
 )
 @click.option(
     "--level",
@@ -54,7 +54,7 @@ above_zero = click.FloatRange(0, min_open=True)
     type=click.FloatRange(0, 1),
     default=0.5,
     show_default=True,
-    help="Between the task scores of both models, where there is no --against to tell it.",
+    help="Correlation of the two models' task scores, if there is no --against to measure it.",
 )
 @dir_option
 @json_option
@@ -73,11 +73,11 @@ def plan_command(
     dirs: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Plan an evaluation from a pilot or from past runs: RUN is a run, several of one recipe with commas
-    between them, 'latest', or a run's whole id on the server.
+    """Plan an evaluation from a pilot or from past runs: RUN is a run, several of one recipe
+    separated by commas, 'latest', or a run's whole id on the server.
 
-    Without a goal, it says what as many rollouts as RUN has can show. A pilot needs at least two rollouts per
-    task to tell whether more tasks or more rollouts buy more.
+    Without a goal, it says what the same number of rollouts as in RUN can show. A pilot needs at least two
+    rollouts per task to tell whether more tasks or more rollouts help more.
 
     \b
     proctor eval plan latest --halfwidth 0.02
@@ -113,28 +113,14 @@ def plan_command(
 
 
 def design_from(side: SideRuns, other: SideRuns | None, goal: DesignGoal) -> EvaluationDesign:
-    from proctor.comparison.design import design_evaluation
+    from proctor.comparison.design import design_evaluation, measure_cost
 
     for each in (side, other):
         if each is not None and len(each.groups("environment", "model", "label")) > 1:
             raise ConfigError(f"{each.word} holds runs of several recipes; name runs of one.")
     against = [] if other is None else [run.scores for run in other.runs]
+    cost = measure_cost([run.summary for run in side.runs if run.summary is not None])
     try:
-        return design_evaluation([run.scores for run in side.runs], against, measure_cost(side), goal)
+        return design_evaluation([run.scores for run in side.runs], against, cost, goal)
     except ValueError as error:
         raise ConfigError(f"{side.word}: {error}.") from error
-
-
-def measure_cost(side: SideRuns) -> RolloutCost:
-    """What a rollout took in these runs, on average."""
-    from proctor.comparison.design import RolloutCost
-
-    summaries = [run.summary for run in side.runs if run.summary is not None and run.summary.finished]
-    finished = sum(summary.finished for summary in summaries)
-    if not finished:
-        return RolloutCost()
-    costs = [summary.cost_usd for summary in summaries if summary.cost_usd is not None]
-    tokens = sum(summary.usage.input_tokens + summary.usage.output_tokens for summary in summaries)
-    return RolloutCost(
-        usd=sum(costs) / finished if len(costs) == len(summaries) else None, tokens=tokens / finished
-    )

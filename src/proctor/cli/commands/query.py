@@ -34,23 +34,25 @@ SHOWN_ROWS = 100
 def query_command(
     sql: str, run: tuple[str, ...], as_csv: bool, most: int, dirs: tuple[str, ...], as_json: bool
 ) -> None:
-    """Ask runs a question in SQL. The table `rollouts` has one row per rollout, with the columns of `eval
-    export`; the table `runs` has one row per run.
+    """Query runs with SQL. The table `rollouts` has one row per rollout, with the columns of `eval export`;
+    the table `runs` has one row per run; `labels` has people's labels of rollouts (`eval label`).
 
     A RUN is named by its id or the beginning of it, its folder, a folder that holds runs, 'latest', its whole
-    id on the server, or a file that `eval export` wrote. Without any, all runs that `proctor jobs` lists are
-    read. Needs the extra `query`. --csv and --json print every row; a table shows the first ones.
+    id on the server, or a file written by `eval export`. If you name none, all runs that `proctor jobs` lists
+    are read. Needs the extra `query`. --csv and --json print every row; a table shows the first ones.
 
     \b
     proctor query "select model, avg(reward) from rollouts group by model" results
     proctor query "select example_id, stddev(reward) s from rollouts group by all order by s desc" latest
     proctor query "select * from rollouts where outcome = 'model_error'" 1a2b 3c4d --csv
     proctor query "select run_id, status from runs" --json
+    proctor query "select person, avg(score), avg(reward) from labels
+        join rollouts using (run_id, example_id, rollout) group by person" latest
     """
     from proctor.store.query import import_duckdb, open_answer
 
     if as_csv and as_json:
-        raise ConfigError("--json and --csv are two formats; give one of them.")
+        raise ConfigError("--json and --csv cannot be combined; give one of them.")
     import_duckdb()
     with ExitStack() as stack:
         folders, exports = locate_runs(run, dirs, stack)

@@ -54,7 +54,7 @@ def refuse_flags(
     allowed = {"env_id", "model", *RECIPE_FLAGS, *OTHER_FLAGS}
     decided = [long_flag(name) for name in settings if name not in allowed]
     if decided:
-        raise ConfigError(f"{path} decides about {', '.join(decided)}; change it there.")
+        raise ConfigError(f"{path} sets {', '.join(decided)}; change it there.")
     if shown.get("upload"):
         raise ConfigError(f"{flag_of(Presentation, 'upload')} is not for recipes; leave it out.")
 
@@ -117,10 +117,10 @@ def find_rollout(file: RecipeFile, project: Project) -> Path:
     try:
         folder = project.find_rollout(experiment.rollout)
     except ConfigError as error:
-        raise ConfigError(f"{file.place('experiment', 'rollout')}: {error}") from error
+        raise ConfigError(f"{file.locate('experiment', 'rollout')}: {error}") from error
     if not (folder / experiment.entrypoint).is_file():
         raise ConfigError(
-            f"{file.place('experiment', 'entrypoint')}: {folder} has no file {experiment.entrypoint!r}."
+            f"{file.locate('experiment', 'entrypoint')}: {folder} has no file {experiment.entrypoint!r}."
         )
     return folder
 

@@ -39,8 +39,8 @@ env_option = click.option(
 @settings_options(EvalConfig, Presentation)
 @dir_option
 def rerun_command(run: str, env: str | None, dirs: tuple[str, ...], **values: Any) -> None:
-    """Run an earlier evaluation again, with the settings it was recorded with and today's code. Options that
-    you give win over the recorded ones.
+    """Run an earlier evaluation again, with its recorded settings and today's code. Options you pass override
+    the recorded ones.
 
     \b
     proctor eval rerun latest
@@ -63,7 +63,7 @@ def rerun_command(run: str, env: str | None, dirs: tuple[str, ...], **values: An
     run_requests([request], shown)
 
 
-@click.command("changed", short_help="Say what of a run still holds, and why.")
+@click.command("changed", short_help="Say what is still valid in a run, and why.")
 @run_argument
 @env_option
 @settings_options(EvalConfig)

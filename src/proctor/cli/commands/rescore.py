@@ -29,9 +29,7 @@ SHOWN_TASKS = 20
 @click.option(
     "-a", "--env-args", metavar="JSON", help="Arguments of load_environment() instead of the run's."
 )
-@click.option(
-    "-o", "--output-dir", metavar="DIR", help="Base of the new run's folder; default: as the run's."
-)
+@click.option("-o", "--output-dir", metavar="DIR", help="Base of the new run's folder; default: the run's.")
 @click.option(
     "-c",
     "--max-concurrent",
@@ -51,13 +49,13 @@ def rescore_command(
     disable_tui: bool,
     **values: Any,
 ) -> None:
-    """Score the rollouts of a run again, from what was recorded: after a change of the rubric, the parser, a
-    judge's prompt or the answers. The evaluated model is not asked. A judge is asked again only where its
+    """Score the rollouts of a run again, from what was recorded: after a change to the rubric, the parser, a
+    judge's prompt or the answers. The evaluated model is not called. A judge is called again only where its
     prompt, its model or its sampling has changed; otherwise its recorded reply counts.
 
-    The result is a new run whose metadata names the old one, and a table of what moved. Rollouts that failed
-    before they could be scored are kept as they are. State that your own code kept for scoring must have been
-    saved with -C.
+    The result is a new run whose metadata names the old one, and a table of changed scores. Rollouts that
+    failed before they could be scored are kept as they are. State that your own code kept for scoring must
+    have been saved with -C.
 
     \b
     proctor eval rescore latest

@@ -13,7 +13,7 @@ import msgspec
 from proctor.client.runs import is_run_id
 from proctor.comparison.scores import RunScores
 from proctor.errors import ConfigError, StoreError
-from proctor.report import Summary
+from proctor.report.summary import Summary
 from proctor.store.index import (
     DAMAGED,
     StoredRun,

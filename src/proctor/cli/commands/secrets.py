@@ -47,7 +47,7 @@ needed_env_option = click.option(
 
 @click.group("secret")
 def secret_group() -> None:
-    """Keep secrets on a server, for hosted runs; their values can be set, and never read."""
+    """Keep secrets on a server, for hosted runs; their values can be set, but never read."""
 
 
 @secret_group.command("list")
@@ -111,19 +111,19 @@ def set_secret(
     check_owner(environment, team)
     check_name(name)
     value = read_hidden(f"value of {name}", file=file, variable=variable, environ=os.environ)
-    place = secrets_path(environment)
+    path = secrets_path(environment)
 
     async def keep(server: ServerConnection) -> tuple[Secret, bool]:
-        known = await find_secret(server, place, name, environment, team)
+        known = await find_secret(server, path, name, environment, team)
         if known is not None:
             if known.kind == "linked":
                 raise ConfigError(
                     f"{name} is linked to {environment}, and set once for all: leave out --env, or unlink it."
                 )
             change = SecretChange(value=value, description=description)
-            return await server.patch(place + api_path(known.id), change, Secret), False
+            return await server.patch(path + api_path(known.id), change, Secret), False
         new = NewSecret(name=name, value=value, description=description or "", team=team)
-        return await server.post(place, new, Secret), True
+        return await server.post(path, new, Secret), True
 
     kept, is_new = call_server(keep)
     print_change(kept, f"{name} is {'kept' if is_new else 'changed'}, for {owner_of_secret(kept)}.", as_json)
@@ -138,17 +138,17 @@ def set_secret(
 def delete_secret(name: str, environment: str | None, team: str | None, yes: bool, as_json: bool) -> None:
     """Delete the secret NAME, and its links."""
     check_owner(environment, team)
-    place = secrets_path(environment)
+    path = secrets_path(environment)
     if not confirm(f"Delete {name}?", yes):
         return
 
     async def remove(server: ServerConnection) -> Secret:
         known = require_secret(
-            await find_secret(server, place, name, environment, team), name, environment, team
+            await find_secret(server, path, name, environment, team), name, environment, team
         )
         if known.kind == "linked":
             raise ConfigError(f"{name} is linked to {environment}; use: proctor secret unlink")
-        await server.delete(place + api_path(known.id))
+        await server.delete(path + api_path(known.id))
         return known
 
     print_change(call_server(remove), f"{name} is deleted.", as_json)
@@ -160,7 +160,7 @@ def delete_secret(name: str, environment: str | None, team: str | None, yes: boo
 @team_option
 @json_option
 def link_secret(name: str, environment: str, team: str | None, as_json: bool) -> None:
-    """Give the global secret NAME to an environment's runs that are started by people who may change it."""
+    """Give the global secret NAME to runs of an environment, if started by people who may change it."""
 
     async def make(server: ServerConnection) -> Secret:
         secret = require_secret(await find_secret(server, "/secrets", name, None, team), name, None, team)
@@ -175,18 +175,18 @@ def link_secret(name: str, environment: str, team: str | None, as_json: bool) ->
 @json_option
 def unlink_secret(name: str, environment: str, as_json: bool) -> None:
     """No longer give runs of an environment the global secret NAME."""
-    place = environment_path(environment, "secrets")
+    path = environment_path(environment, "secrets")
 
     async def remove(server: ServerConnection) -> Secret:
         own = await list_secrets_at(server, secrets_path(None))
         secret = next((each for each in own if each.name == name and environment in each.linked_to), None)
         linked: list[Secret] = []
-        if secret is None:  # somebody else's, which only those who may change the environment can see
-            linked = [each for each in await list_secrets_at(server, place) if each.kind == "linked"]
+        if secret is None:  # another user's, visible only to users who may change the environment
+            linked = [each for each in await list_secrets_at(server, path) if each.kind == "linked"]
             secret = next((each for each in linked if each.name == name), None)
         if secret is None:
             raise ConfigError(f"No secret {name} is linked to {environment}{suggest_secret(name, linked)}")
-        await server.delete(place + api_path("links", secret.id))
+        await server.delete(path + api_path("links", secret.id))
         return secret
 
     print_change(call_server(remove), f"{name} is no longer linked to {environment}.", as_json)
@@ -194,7 +194,7 @@ def unlink_secret(name: str, environment: str, as_json: bool) -> None:
 
 @click.group("var")
 def var_group() -> None:
-    """Set variables for hosted runs of an environment; whoever may read it can read them."""
+    """Set variables for hosted runs of an environment; anyone who may read it can read them."""
 
 
 @var_group.command("list")
@@ -220,7 +220,7 @@ def set_variables(pairs: tuple[str, ...], environment: str, as_json: bool) -> No
     \b
     proctor var set DIFFICULTY=hard ROOMS=12 --env ada/maze
     """
-    place = environment_path(environment, "variables")
+    path = environment_path(environment, "variables")
     values: dict[str, str] = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
@@ -230,13 +230,13 @@ def set_variables(pairs: tuple[str, ...], environment: str, as_json: bool) -> No
         values[name] = value
 
     async def keep(server: ServerConnection) -> list[Secret]:
-        known = {each.name: each for each in await list_secrets_at(server, place)}
+        known = {each.name: each for each in await list_secrets_at(server, path)}
         for name, value in values.items():
             if name in known:
-                await server.patch(place + api_path(known[name].id), VariableChange(value=value), Secret)
+                await server.patch(path + api_path(known[name].id), VariableChange(value=value), Secret)
             else:
-                await server.post(place, NewVariable(name=name, value=value), Secret)
-        return await list_secrets_at(server, place)
+                await server.post(path, NewVariable(name=name, value=value), Secret)
+        return await list_secrets_at(server, path)
 
     are = "is" if len(values) == 1 else "are"
     print_change(call_server(keep), f"{', '.join(values)} {are} set for {environment}.", as_json)
@@ -248,14 +248,14 @@ def set_variables(pairs: tuple[str, ...], environment: str, as_json: bool) -> No
 @json_option
 def delete_variable(name: str, environment: str, as_json: bool) -> None:
     """Delete the variable NAME of an environment."""
-    place = environment_path(environment, "variables")
+    path = environment_path(environment, "variables")
 
     async def remove(server: ServerConnection) -> Secret:
-        known = await list_secrets_at(server, place)
+        known = await list_secrets_at(server, path)
         variable = next((each for each in known if each.name == name), None)
         if variable is None:
             raise ConfigError(f"{environment} has no variable {name}{suggest_secret(name, known)}")
-        await server.delete(place + api_path(variable.id))
+        await server.delete(path + api_path(variable.id))
         return variable
 
     print_change(call_server(remove), f"{name} is deleted.", as_json)
@@ -268,15 +268,15 @@ def secrets_path(environment: str | None) -> str:
     return "/secrets" if environment is None else environment_path(environment, "secrets")
 
 
-async def list_secrets_at(server: ServerConnection, place: str) -> list[Secret]:
-    return (await server.get(place, Page[Secret])).items
+async def list_secrets_at(server: ServerConnection, path: str) -> list[Secret]:
+    return (await server.get(path, Page[Secret])).items
 
 
 async def find_secret(
-    server: ServerConnection, place: str, name: str, environment: str | None, team: str | None
+    server: ServerConnection, path: str, name: str, environment: str | None, team: str | None
 ) -> Secret | None:
     """Find the secret by name: the environment's, the team's, or your own."""
-    named = [each for each in await list_secrets_at(server, place) if each.name == name]
+    named = [each for each in await list_secrets_at(server, path) if each.name == name]
     if environment is None and named:
         owner = team or (await server.get("/whoami", Whoami)).user.name
         named = [each for each in named if each.owner == owner]

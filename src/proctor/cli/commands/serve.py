@@ -30,12 +30,12 @@ DEFAULT_SOURCES = ("env.py", "tasks.py", ".")
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--unix", "path", metavar="PATH", help="Listen on a Unix socket instead.")
-@click.option("--env", "name", metavar="NAME", help="Which environment, where the source has several.")
+@click.option("--env", "name", metavar="NAME", help="Which environment, if the source has several.")
 @click.option(
     "--token",
     metavar="TOKEN",
-    help=f"What clients must say; needed beyond this machine. Better set {TOKEN_VARIABLE}: "
-    "what stands on a command line can be read by everybody here.",
+    help=f"Token that clients must send; required if other machines can connect. Prefer {TOKEN_VARIABLE}: "
+    "everyone on this machine can read command lines.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as JSON.")
 def serve_command(
@@ -48,7 +48,7 @@ def serve_command(
     as_json: bool,
 ) -> None:
     """Serve the environment of SOURCE: a file (env.py, or file.py:name), a folder, or the name of one that is
-    installed. Without SOURCE it is looked for here.
+    installed. Without SOURCE, the current folder is searched.
 
     \b
     proctor serve
@@ -63,7 +63,7 @@ def serve_command(
     if token is None:
         if path is None and not is_loopback(host):
             raise ConfigError(
-                f"Whoever reaches {host}:{port} could play and grade; give --token, or set {TOKEN_VARIABLE}."
+                f"Anyone who reaches {host}:{port} could play; give --token or set {TOKEN_VARIABLE}."
             )
         if any(workspace.network for workspace in getattr(environment, "workspaces", ())):
             raise ConfigError(
@@ -75,9 +75,9 @@ def serve_command(
 
 
 def find_default_source() -> str:
-    for place in DEFAULT_SOURCES:
-        if Path(place).is_file():
-            return place
+    for source in DEFAULT_SOURCES:
+        if Path(source).is_file():
+            return source
     return "."
 
 

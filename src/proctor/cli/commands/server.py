@@ -1,4 +1,4 @@
-"""`proctor server` and `proctor runner`: hosted evaluations on your own machines."""
+"""`proctor server`: hosted evaluations on your own machines."""
 
 from __future__ import annotations
 
@@ -6,39 +6,37 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from proctor.cli.commands.audit import audit_command
+from proctor.cli.commands.backup import backup_command, restore_command
+from proctor.cli.commands.server_options import (
+    DEFAULT_DATA,
+    check_networks,
+    data_option,
+    database_option,
+    direct_hosts_option,
+    folder,
+    log_format_option,
+    metrics_option,
+    positive,
+)
+from proctor.cli.commands.stopped_server import opened_database, server_packages, shorten_path
+from proctor.cli.commands.storage import storage_command
 from proctor.cli.views.escape import echo
-from proctor.client.contexts import Context
 from proctor.errors import ConfigError, describe_os_error
 from proctor.isolation.limits import RunLimits
-from proctor.runner.host_settings import HostSettings, HostStartup
 from proctor.runner.launch import NO_SANDBOX, has_bubblewrap
-from proctor.runner.supervisor import run_supervised
 from proctor.server.settings import ConnectionLimits, Quotas, Settings
+from proctor.support.logs import log
+from proctor.support.loop import tune_garbage_collector
+from proctor.support.structured_logs import set_up_logging
 
 if TYPE_CHECKING:
-    from proctor.server.db.database import Database
     from proctor.server.server import OpenedServer
-
-folder = click.Path(file_okay=False, path_type=Path)
-positive = click.IntRange(min=1)
-DEFAULT_DATA = "./proctor-data"
-
-
-def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, ...]) -> tuple[str, ...]:
-    for each in networks:
-        try:
-            ip_network(each)
-        except ValueError as error:
-            raise click.BadParameter(f"{error}; give one such as 10.0.0.7 or 10.0.0.0/24.") from error
-    return networks
 
 
 @click.group("server", invoke_without_command=True)
@@ -51,10 +49,54 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     default=DEFAULT_DATA,
     show_default=True,
     type=folder,
-    help="Folder of everything the server keeps.",
+    help="Folder for everything the server keeps.",
 )
-@click.option("--database", metavar="URL", help="postgresql://… instead of a SQLite file in the data folder.")
-@click.option("--public-url", metavar="URL", help="How others reach the server, if not by host and port.")
+@database_option
+@click.option(
+    "--files",
+    type=folder,
+    help="Folder of pushed files and uploads, if several servers on one PostgreSQL share it.",
+)
+@click.option(
+    "--peer-url",
+    metavar="URL",
+    help="How the other servers on the database reach this one, if not by host and port.",
+)
+@click.option(
+    "--drain-seconds",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(min=0.0),
+    help="Keep answering for this long after SIGTERM, while /ready tells load balancers to go elsewhere.",
+)
+@click.option(
+    "--storage",
+    default="folder",
+    show_default="the data folder",
+    metavar="ADDRESS",
+    help="Where pushed files are kept: s3://BUCKET/PREFIX for an object store, with its endpoint, region and "
+    "credentials in AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+)
+@click.option(
+    "--storage-public-endpoint",
+    metavar="URL",
+    help="How clients reach the object store, if not by AWS_ENDPOINT_URL.",
+)
+@click.option(
+    "--signed-downloads/--no-signed-downloads",
+    default=True,
+    help="Let clients fetch large files from the object store itself.",
+)
+@click.option(
+    "--storage-cache-mb",
+    default=10_240,
+    show_default=True,
+    type=positive,
+    help="Copies of the object store's files that the data folder may hold.",
+)
+@click.option(
+    "--public-url", metavar="URL", help="Address at which others reach the server, if not host and port."
+)
 @click.option(
     "--endpoints",
     metavar="FILE",
@@ -65,7 +107,7 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     "--local-model/--no-local-model",
     "offer_local",
     default=True,
-    help="Offer the embedded model, if it is installed; it shares the server's processor.",
+    help="Offer the embedded model, if it is installed; it shares the server's CPU.",
 )
 @click.option(
     "--runs-at-once",
@@ -79,8 +121,8 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     default="readers",
     show_default=True,
     type=click.Choice(["readers", "writers"]),
-    help="Who may run environments without a policy of their own: all who may read them, or only those who "
-    "may change them.",
+    help="Who may run environments that have no policy of their own: everyone who may read them, or only "
+    "those who may change them.",
 )
 @click.option("--runs-per-user", type=positive, metavar="N", help="Runs of one user at the same time.")
 @click.option(
@@ -95,14 +137,14 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     default=2048,
     show_default=True,
     type=positive,
-    help="Rows and log lines that the server keeps of one run.",
+    help="Storage for the rows and log lines of one run.",
 )
 @click.option(
     "--user-storage-mb",
     default=51_200,
     show_default=True,
     type=positive,
-    help="Pushed versions and runs that the server keeps of one user.",
+    help="Storage for the pushed versions and runs of one user.",
 )
 @click.option(
     "--streams-per-user",
@@ -115,7 +157,7 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     "--connections",
     type=positive,
     metavar="N",
-    help="Connections in all; without it, as many as the limit of open files allows.",
+    help="Connections in total. [default: as many as the limit on open files allows]",
 )
 @click.option(
     "--connections-per-address",
@@ -130,7 +172,7 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     multiple=True,
     metavar="ADDRESS",
     callback=check_networks,
-    help="Address or network of a reverse proxy, through which many people come.",
+    help="Address or network of a reverse proxy that many people connect through; repeatable.",
 )
 @click.option("--run-memory-mb", default=4096, show_default=True, type=positive, help="Memory of one run.")
 @click.option("--run-disk-mb", default=4096, show_default=True, type=positive, help="Disk space of one run.")
@@ -146,27 +188,27 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     default=3,
     show_default=True,
     type=positive,
-    help="A run fails that crashes so often with nothing finished in between.",
+    help="A run fails after this many crashes with nothing finished in between.",
 )
 @click.option(
     "--default-balance",
     type=click.FloatRange(min=0),
     metavar="USD",
-    help="What new users may spend on models, and teams nothing; without it nothing limits them.",
+    help="What new users may spend on models; new teams get nothing. Without it, there is no limit.",
 )
 @click.option(
     "--allow-endpoint-host",
     "allowed_endpoint_hosts",
     multiple=True,
     metavar="HOST",
-    help="A host that runs may name as their own endpoint although it is not on the public internet.",
+    help="A host that runs may use as their own endpoint, even if it is not on the public internet.",
 )
 @click.option(
     "--allow-source-host",
     "source_hosts",
     multiple=True,
     metavar="HOST",
-    help="A host of git repositories that is not on the public internet.",
+    help="A host of git repositories to allow, even if it is not on the public internet.",
 )
 @click.option(
     "--allow-source-path",
@@ -187,31 +229,27 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     show_default="those of pip on this machine",
     metavar="URL",
     help="Index whose names cannot be pushed, since packages from here could be installed in their place; "
-    "`none` looks nothing up.",
+    "`none` turns this check off.",
 )
 @click.option(
     "--allow-name",
     "allowed_names",
     multiple=True,
     metavar="NAME",
-    help="A name that may be pushed although the main index has it.",
+    help="A name that may be pushed even though the main index has it.",
 )
-@click.option(
-    "--allow-direct-host",
-    "direct_hosts",
-    multiple=True,
-    metavar="HOST",
-    help="A host from which wheels may be installed that a package names by their address.",
-)
+@direct_hosts_option
+@metrics_option
+@log_format_option
 @click.option(
     "--forget-secrets",
     is_flag=True,
-    help="Delete all secrets, if the key that sealed them is lost; without it such a server does not start.",
+    help="Delete all secrets if the key that sealed them is lost; otherwise such a server does not start.",
 )
 @click.option(
     "--detach",
     is_flag=True,
-    help="Start it in the background; return when it answers. `proctor server stop` stops it.",
+    help="Start in the background and return once the server answers. `proctor server stop` stops it.",
 )
 @click.pass_context
 def server_command(
@@ -221,6 +259,7 @@ def server_command(
     host: str,
     port: int,
     data: Path,
+    files: Path | None,
     run_memory_mb: int,
     run_disk_mb: int,
     connections: int | None,
@@ -228,14 +267,15 @@ def server_command(
     trusted_proxies: tuple[str, ...],
     **words: Any,
 ) -> None:
-    """Start a server: a hub of environments, hosted evaluations, one endpoint for every model.
+    """Start a server: a hub of environments, hosted evaluations, and one endpoint for every model.
 
-    The first start makes the database and an admin, and a token to log in with.
+    The first start creates the database, an admin, and a token to log in with.
 
     \b
     proctor server
     proctor server --detach
     proctor server --host 0.0.0.0 --data /srv/proctor --database postgresql://localhost/proctor
+    proctor server --database postgresql://db/proctor --files /mnt/shared --public-url https://proctor.example.com
     proctor server rotate-key --data /srv/proctor
     """
     if context.invoked_subcommand is not None:
@@ -246,13 +286,14 @@ def server_command(
     with server_packages():
         from proctor.server.server import create_http_server, open_server
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    set_up_logging(words["log_format"], "%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
     if words["main_index"] == "none":
         words["main_index"] = None
     listening = bind_socket(host, port)
     settings = Settings(
         data=data.resolve(),
+        files=None if files is None else files.resolve(),
         host=host,
         port=listening.getsockname()[1],
         limits=RunLimits(memory_mb=run_memory_mb, disk_mb=run_disk_mb),
@@ -264,10 +305,17 @@ def server_command(
         **words,
     )
     opened = open_server(settings)
-    print_welcome(opened)
+    if settings.log_format == "json":
+        log.info("Proctor is at %s", settings.url)
+        if opened.first_token is not None:
+            log.info("the admin's token for one login is in %s", opened.token_file)
+    else:
+        print_welcome(opened)
     if settings.runs_at_once and not settings.allow_no_sandbox and not has_bubblewrap():
-        echo(f"Warning: {NO_SANDBOX}", err=True)
-    create_http_server(opened.platform).run([listening])
+        log.warning(NO_SANDBOX)
+    server = create_http_server(opened.platform)
+    tune_garbage_collector()
+    server.run([listening])
 
 
 def detach_server(data: Path) -> None:
@@ -294,20 +342,18 @@ def describe_data_flag(data: Path) -> str:
     return "" if data == Path(DEFAULT_DATA) else f" --data {data}"
 
 
-data_option = click.option(
-    "--data", default=DEFAULT_DATA, show_default=True, type=folder, help="The server's data folder."
-)
-database_option = click.option(
-    "--database", metavar="URL", help="postgresql://… instead of a SQLite file in the data folder."
-)
+server_command.add_command(audit_command)
+server_command.add_command(backup_command)
+server_command.add_command(restore_command)
+server_command.add_command(storage_command)
 
 
 @server_command.command("stop")
 @data_option
 def stop_command(data: Path) -> None:
-    """Stop the server that uses a data folder; returns once it has ended.
+    """Stop the server that uses a data folder, and return once it has ended.
 
-    Runs that it was playing continue at its next start.
+    Its runs continue when it starts again.
 
     \b
     proctor server stop
@@ -323,9 +369,9 @@ def stop_command(data: Path) -> None:
 @data_option
 @database_option
 def rotate_key_command(data: Path, database: str | None) -> None:
-    """Give a server that is stopped a new key, and seal every secret anew with it.
+    """Give a stopped server a new key, and seal every secret with it again.
 
-    All of it or nothing: interrupted at any moment, the server opens with the old key or with the new one.
+    All or nothing: if this is interrupted, the server opens with either the old key or the new one.
 
     \b
     proctor server rotate-key --data /srv/proctor
@@ -354,7 +400,7 @@ def rotate_key_command(data: Path, database: str | None) -> None:
 @data_option
 @database_option
 def admin_token_command(data: Path, database: str | None) -> None:
-    """Make another token for one login of the admin, if every token of theirs is lost.
+    """Create a token for one login as the admin, if all of the admin's tokens are lost.
 
     \b
     proctor server admin-token --data /srv/proctor
@@ -369,35 +415,6 @@ def admin_token_command(data: Path, database: str | None) -> None:
         f"A token for one login is in {shorten_path(file)}: "
         f"proctor login URL --token-file {shorten_path(file)}"
     )
-
-
-@contextmanager
-def server_packages() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise ConfigError(
-            f"The server needs packages that are not installed ({error.name}); "
-            f"install them with: pip install 'proctor[server]'"
-        ) from error
-
-
-@contextmanager
-def opened_database(data: Path, url: str | None) -> Iterator[Database]:
-    """The database of a server that was started before."""
-    with server_packages():
-        from proctor.server.db.database import Database, sqlite_url
-        from proctor.server.db.migrate import migrate
-
-    file = data / "proctor.db"
-    if not data.is_dir() or (url is None and not file.exists()):
-        raise ConfigError(f"No server in {data}; name its folder with --data.")
-    known = Database(url or sqlite_url(file))
-    try:
-        migrate(known)
-        yield known
-    finally:
-        known.close()
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
@@ -423,60 +440,3 @@ def print_welcome(opened: OpenedServer) -> None:
         echo(f"Log in with it: proctor login {settings.url} --token-file {file}")
         if sys.stdout.isatty():
             echo(f"Or open the dashboard, once and within the hour: {opened.first_link}")
-
-
-def shorten_path(file: Path) -> Path:
-    here = Path.cwd()
-    return file.relative_to(here) if file.is_relative_to(here) else file
-
-
-@click.command("runner")
-@click.option("--server", "url", required=True, metavar="URL", help="The server to play runs for.")
-@click.option(
-    "--token-file",
-    required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File with a host's token, as `proctor token create --host NAME` makes it.",
-)
-@click.option("--data", default="./proctor-runner", show_default=True, type=folder, help="Folder to work in.")
-@click.option("--runs-at-once", default=2, show_default=True, type=positive, help="Runs at the same time.")
-@click.option("--run-memory-mb", default=4096, show_default=True, type=positive, help="Memory of one run.")
-@click.option("--run-disk-mb", default=4096, show_default=True, type=positive, help="Disk space of one run.")
-@click.option("--allow-no-sandbox", is_flag=True, help="Play environments without walls.")
-@click.option(
-    "--allow-direct-host",
-    "direct_hosts",
-    multiple=True,
-    metavar="HOST",
-    help="A host from which wheels may be installed that a package names by their address.",
-)
-def runner_command(
-    url: str,
-    token_file: Path,
-    data: Path,
-    runs_at_once: int,
-    run_memory_mb: int,
-    run_disk_mb: int,
-    allow_no_sandbox: bool,
-    direct_hosts: tuple[str, ...],
-) -> None:
-    """Play hosted runs of a server on this machine, until it is ended with Ctrl-C.
-
-    What it was playing then goes on elsewhere. An admin of the server makes the token.
-
-    \b
-    proctor token create --host big-machine -o host-token
-    proctor runner --server https://proctor.example.com --token-file host-token
-    """
-    if not (allow_no_sandbox or has_bubblewrap()):
-        raise ConfigError(NO_SANDBOX)
-    settings = HostSettings(
-        data=data.resolve(),
-        at_once=runs_at_once,
-        limits=RunLimits(memory_mb=run_memory_mb, disk_mb=run_disk_mb),
-        allow_no_sandbox=allow_no_sandbox,
-        direct_hosts=direct_hosts,
-    )
-    context = Context(url=url.rstrip("/"), token=token_file.read_text().strip())
-    echo(f"Playing runs of {context.url}, {runs_at_once} at once, in {data}; Ctrl-C ends it.")
-    run_supervised(HostStartup(context=context, settings=settings, parent=os.getpid()))

@@ -57,3 +57,10 @@ def confirm(question: str, yes: bool) -> bool:
     if not agreed:
         echo("Nothing was changed.", err=True)
     return agreed
+
+
+def confirm_deletion(what: str, yes: bool) -> bool:
+    """Ask before deleting; a pipe cannot agree to it, only --yes can."""
+    if not yes and not sys.stdin.isatty():
+        raise ConfigError(f"This would delete {what}; add --yes if that is what you want.")
+    return confirm(f"Delete {what}?", yes)

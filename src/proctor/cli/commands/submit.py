@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 @click.option(
     "--source", help="Where the code comes from; default: the source with this repository's origin."
 )
-@click.option("--name", "run_name", default="", help="The run's name; default: one that the server makes.")
+@click.option("--name", "run_name", default="", help="The run's name; default: one that the server makes up.")
 @click.option("--rows", default="", help="Rows to play instead of its limit, such as 3,7,10-20, from 0.")
 @click.option("--offset", default=0, help="Rows to leave out before its limit counts.")
 @click.option("--dataset-file", metavar="FILE", help="A dataset file to use instead of the one in data/.")
@@ -63,9 +63,9 @@ if TYPE_CHECKING:
 def submit_command(config: Path, **options: Any) -> None:
     """Play the recipe FILE on the server you are logged in to.
 
-    The code comes from git: the recipe's commit_sha or branch, or else the branch you are on, as it was
-    pushed. The values come from FILE as it is here, and so does a dataset in data/, which is
-    pushed as a private dataset of yours.
+    The code comes from git: the recipe's commit_sha or branch, or else the branch you are on, as
+    pushed. The settings come from your local FILE, and a dataset in data/ is pushed as a private dataset of
+    yours.
 
     \b
     proctor eval submit configs/eval/my-rollout.toml
@@ -146,7 +146,7 @@ async def choose_source(server: ServerConnection, named: str | None, checkout: C
 def refuse_missing_secrets(recipe: RecipeFile, preview: SubmissionPreview) -> None:
     if preview.missing_secrets:
         raise ConfigError(
-            f"{recipe.place('secrets', 'required')}: {', '.join(preview.missing_secrets)} not set; set the "
+            f"{recipe.locate('secrets', 'required')}: {', '.join(preview.missing_secrets)} not set; set the "
             f"variable, name a file with --secrets-file, or store it with `proctor secret set --env "
             f"{preview.environment}`."
         )
@@ -172,7 +172,7 @@ def describe(recipe: RecipeFile, dataset: SubmittedDataset, preview: SubmissionP
 
 
 def may_start(summary: dict[str, Any], warnings: list[str], yes: bool, as_json: bool) -> bool:
-    """Show what would be played, and ask; where nobody can be asked, fail and say what was to be asked."""
+    """Show what would be played, and confirm; without a terminal, fail with the question."""
     from proctor.cli.views.submission import show_summary
 
     if as_json and not yes:

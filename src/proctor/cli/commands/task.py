@@ -39,7 +39,7 @@ SOURCE = click.option(
     metavar="SOURCE",
     help="File or folder of the environment or of its tasks, its name, or owner/name on a server.",
 )
-URL = click.option("-u", "--url", metavar="URL", help="Where it is served, as tcp://127.0.0.1:8765.")
+URL = click.option("-u", "--url", metavar="URL", help="Where it is served, such as tcp://127.0.0.1:8765.")
 SHOWN_TASKS = 50
 PROMPT_CHARACTERS = 100
 ARGS = click.option("-a", "--args", "text", metavar="JSON", default="{}", help="Inputs of the template.")
@@ -64,19 +64,19 @@ def task_group() -> None:
 
 
 @task_group.command("list")
-@click.argument("place", metavar="[SOURCE|OWNER/NAME]", required=False)
+@click.argument("what", metavar="[SOURCE|OWNER/NAME]", required=False)
 @SOURCE
 @URL
 @limit_option(SHOWN_TASKS)
 @json_option
-def list_command(place: str | None, source: str | None, url: str | None, most: int, as_json: bool) -> None:
+def list_command(what: str | None, source: str | None, url: str | None, most: int, as_json: bool) -> None:
     """List the templates of an environment, and the tasks made from them by their slugs.
 
-    Of a taskset on a server, owner/name or owner/name@version, its tasks are listed and no code is run.
+    For a taskset on a server, owner/name or owner/name@version, list its tasks; no code is run.
     """
-    if place is not None and (source or url):
-        raise ConfigError(f"{place!r} and {source or url!r} both say where the tasks are; give one of them.")
-    source = place or source
+    if what is not None and (source or url):
+        raise ConfigError(f"{what!r} and {source or url!r} both say where the tasks are; give one of them.")
+    source = what or source
     check_either(source, url)
     if source is not None and is_hub_reference(source):
         list_hub_tasks(source, most, as_json)
@@ -143,12 +143,12 @@ def grade_command(
 ) -> None:
     """Grade an answer and print its score: for a task started now, or for the one waiting at --url."""
     check_either(source, url)
-    said = read_answer(answer, answer_file)
+    given = read_answer(answer, answer_file)
     args = parse_inputs(text)
     if url:
         if template and session:
             raise ConfigError(f"--session names a task that was already started; omit {template!r}.")
-        frame = run_coroutine(grade_remotely(url, template, args, session, said))
+        frame = run_coroutine(grade_remotely(url, template, args, session, given))
     else:
         if session or not template:
             wanted = (
@@ -157,7 +157,7 @@ def grade_command(
                 else ("Name a task or a template, or pass the --url where a started task waits.")
             )
             raise ConfigError(wanted)
-        frame = run_coroutine(grade_locally(source, template, args, said))
+        frame = run_coroutine(grade_locally(source, template, args, given))
     print_json_line(frame) if as_json else echo(f"{frame['score']:g}")
 
 

@@ -52,10 +52,13 @@ async def serve_view(folders: list[Path], port: int, has_browser: bool, as_json:
     from proctor.viewer.app import build_app
     from proctor.viewer.listen import bind_loopback, serve_app, wait_for_signal
 
+    pages = BuiltPages()
+    if not pages.are_built():
+        echo("The dashboard's pages are not built; run make web in Proctor's source tree.", err=True)
     library = FolderLibrary(lambda: find_run_folders(folders))
     listener = bind_loopback(port)
     try:
-        async with serve_app(build_app(library, BuiltPages()), listener) as url:
+        async with serve_app(build_app(library, pages), listener) as url:
             found = len(await library.readers())
             await announce(url, found, port, has_browser, as_json)
             await wait_for_signal()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from proctor.api.common import Page
-from proctor.api.ledger import Balance, Entry, Grant, ModelInfo, ModelPrice, ModelUse, NewPrice
+from proctor.api.ledger import Balance, Entry, Grant, ModelInfo, ModelPrice, NewPrice, UsageTotal
 from proctor.cli.commands.remote import call_server, print_change
 from proctor.cli.commands.shared_options import json_option
 from proctor.cli.views.escape import echo
@@ -17,7 +17,7 @@ from proctor.cli.views.page import TableColumn, print_table
 from proctor.cli.views.stdout import print_json
 
 if TYPE_CHECKING:
-    from proctor.api.ledger import Balance, ModelInfo, ModelUse
+    from proctor.api.ledger import Balance, ModelInfo, UsageTotal
     from proctor.client.connection import ServerConnection
 
 T = TypeVar("T")
@@ -52,7 +52,9 @@ def wallet_group(context: click.Context, team: str | None, as_json: bool) -> Non
 def usage_command(run: str | None, days: float | None, team: str | None, as_json: bool) -> None:
     """Show requests, tokens and cost by model."""
     since = None if days is None else time.time() - days * DAY
-    page = call_server(lambda server: server.get("/usage", Page[ModelUse], owner=team, run=run, since=since))
+    page = call_server(
+        lambda server: server.get("/usage", Page[UsageTotal], owner=team, run=run, since=since)
+    )
     print_json(page.items) if as_json else show_usage(page.items)
 
 
@@ -118,12 +120,12 @@ def show_balance(balance: Balance, as_json: bool) -> None:
     echo(f"{balance.owner}: {format_dollars(balance.available_usd)} available{held}, {spent}.")
 
 
-def show_usage(usage: list[ModelUse]) -> None:
+def show_usage(usage: list[UsageTotal]) -> None:
     figures = ("requests", "input", "output", "cost")
     columns = [TableColumn("model"), *(TableColumn(name, right=True) for name in figures)]
     rows = [
         (
-            each.model,
+            each.model or "",
             f"{each.requests:,}",
             f"{each.input_tokens:,}",
             f"{each.output_tokens:,}",

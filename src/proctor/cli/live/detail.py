@@ -46,7 +46,7 @@ LEVEL_STYLES = {"WARNING": WARN, "ERROR": BAD, "CRITICAL": BAD}
 def detail_lines(
     run: RunProgress, log: LogBuffer, width: int, height: int, *, alone: bool, fills: bool
 ) -> list[StyledLine]:
-    """A run that is shown `alone` also tells of a stop; one that `fills` the height uses it for its log."""
+    """A run that is shown `alone` also reports a stop; one that `fills` the height uses it for its log."""
     blank, last_log = LineBlock(11, [StyledLine()]), LineBlock(9, log_lines(log, 1))
     blocks = [
         LineBlock(6, [title_line(run)]),
@@ -106,7 +106,7 @@ def count_parts(run: RunProgress, before: str) -> list[str]:
     if planned is None:
         counts = [f"{finished:,} finished", format_clock(run.seconds), "total not known yet"]
         return [run.state] if run.ended else counts
-    parts = [f"{finished:>{len(f'{planned:,}')},}/{planned:,}", f"{percent_done(finished, planned):>3} %"]
+    parts = [f"{finished:>{len(f'{planned:,}')},}/{planned:,}", f"{percent_done(finished, planned):>3}%"]
     parts.append(format_clock(run.seconds))
     left = run.seconds_left
     if run.ended:
@@ -117,13 +117,13 @@ def count_parts(run: RunProgress, before: str) -> list[str]:
 
 
 def stop_line(run: RunProgress) -> list[StyledLine]:
-    said = run.stopping()
-    return [] if said is None else [styled_line((said, WARN))]
+    note = run.stopping()
+    return [] if note is None else [styled_line((note, WARN))]
 
 
 def wait_lines(run: RunProgress, width: int) -> list[StyledLine]:
-    said = run.waiting() or ""
-    return [styled_line((text, WARN)) for text in textwrap.wrap(said, width)[:NOTE_LINES]]
+    note = run.waiting() or ""
+    return [styled_line((text, WARN)) for text in textwrap.wrap(note, width)[:NOTE_LINES]]
 
 
 def note_lines(run: RunProgress, width: int) -> list[StyledLine]:
@@ -198,9 +198,9 @@ def log_position_line(log: LogBuffer) -> StyledLine:
 def log_lines(log: LogBuffer, most: int) -> list[StyledLine]:
     return [
         styled_line(
-            (time.strftime("%H:%M:%S ", time.localtime(said.at)), DIM),
-            (f"{said.level} " if said.level else "", LEVEL_STYLES.get(said.level, DIM)),
-            said.text,
+            (time.strftime("%H:%M:%S ", time.localtime(note.at)), DIM),
+            (f"{note.level} " if note.level else "", LEVEL_STYLES.get(note.level, DIM)),
+            note.text,
         )
-        for said in log.visible_lines(most)
+        for note in log.visible_lines(most)
     ]

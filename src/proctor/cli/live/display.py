@@ -39,7 +39,7 @@ SCROLLS = {"up": 1, "down": -1, "page up": PAGE, "page down": -PAGE}
 
 
 class LiveDisplay(Display):
-    """Shows runs while they go on."""
+    """Shows runs while they are played."""
 
     def __init__(self, stream: TextIO, runs: Sequence[DisplayedRun], *, fullscreen: bool = False) -> None:
         super().__init__(runs)
@@ -71,11 +71,11 @@ class LiveDisplay(Display):
         loop = asyncio.get_running_loop()
         with suppress(ValueError, RuntimeError):  # only the main thread hears signals
             loop.add_signal_handler(signal.SIGCONT, self._screen.wake)
-            if signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL:  # ignored where nobody could wake us again
+            if signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL:  # ignored if no shell could continue us
                 loop.add_signal_handler(signal.SIGTSTP, self._suspend)
 
     async def linger(self) -> None:
-        """A screen of its own would be gone with everything on it: wait until somebody has seen it."""
+        """A screen of its own would vanish with everything on it: wait until the user has seen it."""
         if not self._fullscreen or self._keyboard is None or not self._screen.is_ours():
             return
         self._left = left = asyncio.Event()
@@ -92,7 +92,7 @@ class LiveDisplay(Display):
         """Give the terminal back at once, then say what must not be lost with the picture."""
         atexit.unregister(self.close)
         self._release()
-        with suppress(RuntimeError):  # without a loop nobody hears signals any more
+        with suppress(RuntimeError):  # without a loop, signals are no longer handled
             loop = asyncio.get_running_loop()
             loop.remove_signal_handler(signal.SIGTSTP)
             loop.remove_signal_handler(signal.SIGCONT)
@@ -148,19 +148,19 @@ class LiveDisplay(Display):
 
     def _select(self, key: str) -> None:
         last = len(self.runs) - 1
-        places = {"left": self._selected - 1, "right": self._selected + 1, "home": 0, "end": last}
-        if key in places:
-            self._selected = max(0, min(last, places[key]))
+        targets = {"left": self._selected - 1, "right": self._selected + 1, "home": 0, "end": last}
+        if key in targets:
+            self._selected = max(0, min(last, targets[key]))
             self._follows = False
 
     # What is shown
 
-    def take_log(self, said: LogLine, place: int | None) -> None:
-        for kept in self._logs if place is None else [self._logs[place]]:
-            kept.take(said)
-        if said.level in LEVEL_STYLES:
-            whose = "" if place is None or self.alone else f"[{self.runs[place].name}] "
-            warning = (said.level, whose + said.text[:LONGEST_LINE])
+    def take_log(self, line: LogLine, index: int | None) -> None:
+        for kept in self._logs if index is None else [self._logs[index]]:
+            kept.take(line)
+        if line.level in LEVEL_STYLES:
+            whose = "" if index is None or self.alone else f"[{self.runs[index].name}] "
+            warning = (line.level, whose + line.text[:LONGEST_LINE])
             if warning in self._warnings or len(self._warnings) < KEPT_WARNINGS:
                 self._warnings[warning] += 1
 
@@ -202,7 +202,7 @@ class LiveDisplay(Display):
         """Unless the user has chosen one, switch from a run that has ended to one in progress."""
         if not self._follows or not self.runs[self._selected].ended:
             return
-        going_on = (place for place, run in enumerate(self.runs) if run.run is not None and not run.ended)
+        going_on = (index for index, run in enumerate(self.runs) if run.run is not None and not run.ended)
         self._selected = next(going_on, self._selected)
 
     def _footer(self) -> list[StyledLine]:

@@ -50,8 +50,25 @@ def choose_display(
     return LiveDisplay(stream, runs, fullscreen=fullscreen)
 
 
+class DisplayListener:
+    """Passes the events of one run to its display."""
+
+    wants_traces = False
+
+    def __init__(self, display: Display, index: int) -> None:
+        self._display = display
+        self._index = index
+        self._progress = display.runs[index]
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, LogLine):
+            self._display.take_log(event, self._index)
+        else:
+            self._progress(event)
+
+
 class Display:
-    """Watches runs while they go on; the kinds of displays say how that looks."""
+    """Watches runs while they are played; its subclasses decide how that looks."""
 
     look_seconds = 0.2
 
@@ -64,17 +81,9 @@ class Display:
         self._tap = LogTap(self._take_record)
         self._task: asyncio.Task[None] | None = None
 
-    def listener(self, place: int) -> Listener:
+    def listener(self, index: int) -> Listener:
         """Receives the events of run number `place`."""
-        progress = self.runs[place]
-
-        def hear(event: Event) -> None:
-            if isinstance(event, LogLine):
-                self.take_log(event, place)
-            else:
-                progress(event)
-
-        return hear
+        return DisplayListener(self, index)
 
     async def __aenter__(self) -> Self:
         logging.getLogger().addHandler(self._tap)
@@ -118,9 +127,9 @@ class Display:
         self.totals.look()
         self.show()
 
-    def _take_record(self, line: LogLine, place: int | None) -> None:
-        known = place is not None and 0 <= place < len(self.runs)
-        self.take_log(line, place if known else None)
+    def _take_record(self, line: LogLine, index: int | None) -> None:
+        known = index is not None and 0 <= index < len(self.runs)
+        self.take_log(line, index if known else None)
 
     @property
     def collects_output(self) -> bool:
@@ -144,5 +153,5 @@ class Display:
     def show(self) -> None:
         """Show how things are."""
 
-    def take_log(self, line: LogLine, place: int | None) -> None:
+    def take_log(self, line: LogLine, index: int | None) -> None:
         """Show a log line of one run, or of none."""

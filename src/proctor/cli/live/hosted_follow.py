@@ -1,7 +1,7 @@
 """Follow hosted runs with the display that local runs have.
 
-What a server tells of a run becomes the events that the engine would have said; a display cannot tell them
-apart. Ctrl-C leaves the run to itself. Knows nothing of how lines come through; see client/follow.py.
+What a server reports of a run becomes the events that the engine would have emitted; a display cannot tell
+them apart. Ctrl-C leaves the run to itself. Knows nothing of how lines come through; see client/follow.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from proctor.contracts import Listener
 from proctor.errors import Failure
 from proctor.evaluation.evaluate import Control
 from proctor.events import LogLine, ModelCalled, PlanCounted, RolloutsFinished, RunEnded, RunStarted
-from proctor.report import ErrorLine, RolloutLine, Tally, TimingLine
+from proctor.report.lines import ErrorLine, RolloutLine, TimingLine
+from proctor.report.tally import Tally
 from proctor.rollout import Outcome, Rollout, RolloutKey, Score, Span, Timing
 from proctor.run import ENDED, Run
 from proctor.support.logs import log
@@ -56,8 +57,8 @@ async def follow_all(
         fullscreen=shown.fullscreen,
     )
     relays = [
-        Relay(run, control, display.listener(place), verbose=shown.verbose)
-        for place, (run, control) in enumerate(zip(runs, controls, strict=True))
+        Relay(run, control, display.listener(index), verbose=shown.verbose)
+        for index, (run, control) in enumerate(zip(runs, controls, strict=True))
     ]
     following = asyncio.ensure_future(follow_concurrently(server, relays, patience))
     loop = asyncio.get_running_loop()
@@ -82,20 +83,20 @@ async def follow_concurrently(
 async def follow_one(server: ServerConnection, relay: Relay, patience: FollowTimings) -> FollowedRun:
     run = relay.run
     try:
-        async for event in follow(server, run.id, patience=patience, say=log.warning):
+        async for event in follow(server, run.id, patience=patience, notify=log.warning):
             relay(event)
         return FollowedRun(await read_run(server, run.id))
     except ServerError as error:
-        relay.lost(str(error))
+        relay.report_lost(str(error))
         return FollowedRun(run, error)
 
 
 class Relay:
     """Tells a display of one run."""
 
-    def __init__(self, run: RunInfo, control: Control, hear: Listener, *, verbose: bool = False) -> None:
+    def __init__(self, run: RunInfo, control: Control, emit: Listener, *, verbose: bool = False) -> None:
         self.run = run
-        self._hear = hear
+        self._emit = emit
         self._verbose = verbose
         self._tally = control.tally = Tally()
         self._counted: set[RolloutKey] = set()
@@ -104,43 +105,45 @@ class Relay:
 
     def __call__(self, event: RunEvent) -> None:
         if event.kind == "log":
-            self._say(event.level or "INFO", event.text, event.at)
+            self._emit_log(event.level or "INFO", event.text, event.at)
         if event.status is not None:
             self._status(event)
         if event.progress is not None and event.progress.planned not in (None, self._planned):
             self._planned = event.progress.planned
             assert self._planned is not None
             self._begin(event.at)
-            self._hear(PlanCounted(self._planned))
+            self._emit(PlanCounted(self._planned))
         if event.rollout is not None:
             self._begin(event.at)
             self._rollout(event.rollout, event.at)
 
-    def lost(self, why: str) -> None:
+    def report_lost(self, why: str) -> None:
         """Nothing more can be learned of it."""
-        self._hear(RunEnded(self._as_run("failed", note=why)))
+        self._emit(RunEnded(self._as_run("failed", note=why)))
 
-    def _say(self, level: str, text: str, at: float) -> None:
+    def _emit_log(self, level: str, text: str, at: float) -> None:
         if self._verbose or level != "DEBUG":
-            self._hear(LogLine(level, text, at))
+            self._emit(LogLine(level, text, at))
 
     def _status(self, event: RunEvent) -> None:
         assert event.status is not None
         if event.status in ENDED:
             note = event.cause.message if event.cause is not None else event.text
-            self._hear(RunEnded(self._as_run(event.status, ended_at=event.at, note=note)))
+            self._emit(RunEnded(self._as_run(event.status, ended_at=event.at, note=note)))
             return
         if event.status == "running":
             self._begin(event.at)
         if event.status == "pending" and event.cause is not None:
-            self._say("WARNING", f"The attempt ended: {event.cause.message} It is started again.", event.at)
+            self._emit_log(
+                "WARNING", f"The attempt ended: {event.cause.message} It is started again.", event.at
+            )
         elif event.text or event.status != "running":
-            self._say("INFO", event.text or WAITING[event.status], event.at)
+            self._emit_log("INFO", event.text or WAITING[event.status], event.at)
 
     def _begin(self, at: float) -> None:
         if not self._begun:
             self._begun = True
-            self._hear(RunStarted(self._as_run("running", started_at=at), self._planned))
+            self._emit(RunStarted(self._as_run("running", started_at=at), self._planned))
 
     def _as_run(self, status: str, *, started_at: float = 0.0, ended_at: float = 0.0, note: str = "") -> Run:
         return Run(
@@ -176,7 +179,7 @@ class Relay:
         )
         # one call stands for all that the rollout made: only their tokens are known here
         call = ModelCall("agent", self.run.model, (), {}, at, reply=Reply({}, usage=usage))
-        self._hear(ModelCalled(key, call))
+        self._emit(ModelCalled(key, call))
         moment = Span(at - brief.seconds, at)
         rollout = Rollout(
             task=Task(id=brief.task),
@@ -188,7 +191,7 @@ class Relay:
             score=None if brief.reward is None else Score(brief.reward),
             failure=failure,
         )
-        self._hear(RolloutsFinished((rollout,)))
+        self._emit(RolloutsFinished((rollout,)))
 
 
 def display_settings(run: RunInfo) -> list[tuple[str, str]]:

@@ -65,7 +65,7 @@ class KeyDecoder:
         self._heard_at = now
         tokens = self._tokens(self._rest + data)
         letters = {token for token in tokens if len(token) == 1}
-        if len(letters) > 1 and not letters <= HARMLESS:  # nobody types that fast
+        if len(letters) > 1 and not letters <= HARMLESS:  # too fast for a person
             self._text_until = now + STALE_SECONDS
         if now < self._text_until:
             tokens = [token for token in tokens if len(token) > 1]
@@ -110,7 +110,7 @@ class Keyboard:
             self._loop.add_reader(self._file, self._read)
 
     def close(self) -> None:
-        """Read no more, until it is opened again: whatever is typed now is for somebody else."""
+        """Stop reading until it is opened again: what is typed now is for another program."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._file)
         self._loop = None

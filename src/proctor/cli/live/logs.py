@@ -35,15 +35,15 @@ class LogTap(logging.Handler):
             error = record.exc_info[1] if record.exc_info else None
             if error is not None:
                 text = f"{text}: {type(error).__name__}: {error}"
-            place = run_index(record)
+            index = run_index(record)
             line = LogLine(record.levelname, text, record.created)
-            self._take(line, place if isinstance(place, int) else None)
+            self._take(line, index if isinstance(index, int) else None)
         except Exception:
             self.handleError(record)
 
 
 class LogBuffer:
-    """The last lines of a run, safe to print, and how far somebody has scrolled back in them."""
+    """The last lines of a run, safe to print, and how far the user has scrolled back in them."""
 
     def __init__(self) -> None:
         self.behind = 0
@@ -52,7 +52,7 @@ class LogBuffer:
 
     def take(self, line: LogLine) -> None:
         self._lines.append(LogLine(one_line(line.level), one_line(line.text), line.at))
-        if self.behind:  # somebody reads what is older, which must not move away under their eyes
+        if self.behind:  # older lines are being read and must not move
             self.behind += 1
 
     def scroll(self, lines: int) -> None:

@@ -74,7 +74,7 @@ def overview_lines(
         if has_header(height):
             lines.append(header_line(columns))
         shown = range(first, min(first + rows, len(runs)))
-        lines += [run_line(runs[place], columns, place == selected) for place in shown]
+        lines += [run_line(runs[index], columns, index == selected) for index in shown]
     if has_rule(height):
         lines.append(divider_line(totals, first, rows, len(runs), width))
     return lines
@@ -105,7 +105,7 @@ def headline_line(totals: Totals, runs: int, width: int) -> StyledLine:
     planned, left = totals.planned, totals.seconds_left
     parts = [f"  {totals.count()}"]
     if planned is not None:
-        parts.append(f"  {percent_done(totals.finished, planned):>3} %")
+        parts.append(f"  {percent_done(totals.finished, planned):>3}%")
     parts.append(f"  {format_clock(totals.seconds)}")
     parts.append(f"  {'' if left is None or totals.stopping() else f'{format_clock(left)} left':<10}")
     drawn = styled_line((f"{runs} runs", STRONG))
@@ -122,13 +122,15 @@ def divider_line(totals: Totals, first: int, rows: int, runs: int, width: int) -
     stopping = totals.stopping()
     if stopping is not None:
         return styled_line((stopping, WARN))
-    place = f" {first + 1}–{first + rows} of {runs} " if rows < runs else ""
-    used = text_width(place) + text_width(HINT) + 6
+    position = f" {first + 1}–{first + rows} of {runs} " if rows < runs else ""
+    used = text_width(position) + text_width(HINT) + 6
     if used > width:
-        return styled_line(("─" * 2, QUIET), (place, DIM), ("─" * max(0, width - 2 - len(place)), QUIET))
+        return styled_line(
+            ("─" * 2, QUIET), (position, DIM), ("─" * max(0, width - 2 - len(position)), QUIET)
+        )
     return styled_line(
         ("─" * 2, QUIET),
-        (place, DIM),
+        (position, DIM),
         ("─" * (width - used), QUIET),
         (f" {HINT} ", DIM),
         ("─" * 2, QUIET),

@@ -32,7 +32,7 @@ SIGN_OF_LIFE_SECONDS = 60.0
 
 
 class PlainDisplay(Display):
-    """Tells how runs go on, in lines."""
+    """Reports the progress of runs in lines."""
 
     look_seconds = 0.25
 
@@ -48,19 +48,19 @@ class PlainDisplay(Display):
         self._stream = stream
         self._wants_bar = bar
         self._bar: tqdm[None] | None = None
-        self._said_at = clock()
-        self._said_finished = dict.fromkeys(self.runs, 0)
-        self._said_start: set[RunProgress] = set()
-        self._said_end: set[RunProgress] = set()
-        self._said_stopping = False
-        self._said_wait: dict[RunProgress, float] = {}
+        self._printed_at = clock()
+        self._printed_finished = dict.fromkeys(self.runs, 0)
+        self._printed_start: set[RunProgress] = set()
+        self._printed_end: set[RunProgress] = set()
+        self._printed_stopping = False
+        self._printed_wait: dict[RunProgress, float] = {}
 
     @property
     def _begun(self) -> list[RunProgress]:
         return [run for run in self.runs if run.run is not None]
 
     def begin(self) -> None:
-        self._say(
+        self._print(
             telling.describe_opening(self.runs[0]) if self.alone else f"Evaluating {len(self.runs)} runs"
         )
 
@@ -69,21 +69,21 @@ class PlainDisplay(Display):
         if not self._begun:
             return
         if not self.alone:
-            self._tell_starts()
-            self._tell_ends([run for run in self._begun if run.ended])
+            self._print_starts()
+            self._print_ends([run for run in self._begun if run.ended])
         stopping = self.totals.stopping()
-        if stopping and not self._said_stopping:
-            self._said_stopping = True
-            self._say(stopping)
-        self._tell_waits()
+        if stopping and not self._printed_stopping:
+            self._printed_stopping = True
+            self._print(stopping)
+        self._print_waits()
         if self._wants_bar:
             self._move_bar()
         else:
-            self._tell_progress()
+            self._print_progress()
 
     def finish(self) -> None:
         if not self._begun:
-            return  # whoever knows why will say so
+            return  # the error is reported elsewhere
         for run in self.runs:
             run.refresh_fully()
         self.totals.look()
@@ -91,70 +91,70 @@ class PlainDisplay(Display):
             self._move_bar()
             self._close_bar()
         if not self.alone:
-            self._tell_starts()
-            self._tell_ends(self._begun)
-            self._say(telling.describe_suite_end(self.totals))
+            self._print_starts()
+            self._print_ends(self._begun)
+            self._print(telling.describe_suite_end(self.totals))
         elif not self._wants_bar:  # which stays, and says as much
-            self._say(telling.describe_end(self.runs[0]))
+            self._print(telling.describe_end(self.runs[0]))
 
     # When something is said
 
-    def _tell_starts(self) -> None:
+    def _print_starts(self) -> None:
         for run in self._begun:
-            if run not in self._said_start and not run.ended:
-                self._said_start.add(run)
-                self._said_at = self._clock()
-                self._say_of(run, telling.describe_start(run))
+            if run not in self._printed_start and not run.ended:
+                self._printed_start.add(run)
+                self._printed_at = self._clock()
+                self._print_for(run, telling.describe_start(run))
 
-    def _tell_ends(self, ended: Sequence[RunProgress]) -> None:
+    def _print_ends(self, ended: Sequence[RunProgress]) -> None:
         for run in ended:
-            if run not in self._said_end:
-                self._said_end.add(run)
-                self._said_at = self._clock()
+            if run not in self._printed_end:
+                self._printed_end.add(run)
+                self._printed_at = self._clock()
                 run.refresh_fully()
-                self._say_of(run, telling.describe_end_with_reason(run))
+                self._print_for(run, telling.describe_end_with_reason(run))
 
-    def _tell_waits(self) -> None:
+    def _print_waits(self) -> None:
         """Say what a run waits for: at once, and then rarely for as long as it waits."""
         for run in self._begun:
             waiting = run.waiting()
-            told_at = self._said_wait.get(run)
-            if waiting and (told_at is None or self._clock() - told_at >= WAIT_SECONDS):
-                self._said_wait[run] = self._clock()
-                self._say_of(run, waiting)
+            printed_at = self._printed_wait.get(run)
+            if waiting and (printed_at is None or self._clock() - printed_at >= WAIT_SECONDS):
+                self._printed_wait[run] = self._clock()
+                self._print_for(run, waiting)
 
-    def _tell_progress(self) -> None:
-        quiet = self._clock() - self._said_at
+    def _print_progress(self) -> None:
+        quiet = self._clock() - self._printed_at
         newest = max(self._begun, key=self._share_since_last)
         if quiet >= SIGN_OF_LIFE_SECONDS and not self.alone:
-            self._said_at = self._clock()
-            self._say(telling.describe_suite_progress(self.totals))
+            self._printed_at = self._clock()
+            self._print(telling.describe_suite_progress(self.totals))
         elif quiet >= SIGN_OF_LIFE_SECONDS or (
             quiet >= QUIET_SECONDS and self._share_since_last(newest) >= STEP
         ):
-            self._said_at = self._clock()
-            self._said_finished[newest] = newest.finished
-            self._say_of(newest, telling.describe_progress(newest))
+            self._printed_at = self._clock()
+            self._printed_finished[newest] = newest.finished
+            self._print_for(newest, telling.describe_progress(newest))
 
     def _share_since_last(self, run: RunProgress) -> float:
-        """The share of a run that was done since it was last told of; its end has a line anyway."""
-        if not run.planned or run in self._said_end:
+        """The share of a run that was done since its last line; its end has a line anyway."""
+        if not run.planned or run in self._printed_end:
             return 0.0
-        return (run.finished - self._said_finished[run]) / run.planned
+        return (run.finished - self._printed_finished[run]) / run.planned
 
     # Where it goes
 
-    def take_log(self, line: LogLine, place: int | None) -> None:
+    def take_log(self, line: LogLine, index: int | None) -> None:
         text = f"{one_line(line.level)} {one_line(line.text)}"
-        if place is None:
-            self._say(text)
+        if index is None:
+            self._print(text)
         else:
-            self._say_of(self.runs[place], text)
+            self._print_for(self.runs[index], text)
 
-    def _say_of(self, run: RunProgress, text: str) -> None:
-        self._say(text if self.alone else f"[{run.name}] {text}")
+    def _print_for(self, run: RunProgress, text: str) -> None:
+        self._print(text if self.alone else f"[{run.name}] {text}")
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         with suppress(OSError, ValueError):  # a reader that went away stops no run
             if self._bar is not None:
                 self._bar.write(self._encodable(text), file=self._stream)

@@ -1,7 +1,7 @@
-"""What a display tells of a run while it goes on: counts, pace, time left, and the words for them.
+"""What a display shows of a run while it is played: counts, pace, time left, and the words for them.
 
 An event only moves counters, because there may be thousands a second; whatever costs more is worked out
-when somebody looks. Knows nothing of terminals.
+when they are shown. Knows nothing of terminals.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from proctor.events import (
     RunStarted,
 )
 from proctor.listeners.waiting import WaitStatus
-from proctor.report import Tally
+from proctor.report.tally import Tally
 from proctor.run import Run
 from proctor.stats.mean import MeanEstimate
 from proctor.trace import Usage
@@ -51,7 +51,7 @@ NO_ESTIMATE = MeanEstimate(None, None, None, 0)
 
 
 class DisplayedRun(msgspec.Struct, frozen=True):
-    """An evaluation that is to be shown."""
+    """An evaluation to show."""
 
     settings: Settings
     control: Control
@@ -114,6 +114,8 @@ class RunProgress:
         self._token_pace = Pace()
         self._scored_at_count = 0
         self._wait = WaitStatus(self.model, clock)
+
+    wants_traces = False
 
     def __call__(self, event: Event) -> None:
         self._wait(event)
@@ -224,7 +226,7 @@ class RunProgress:
 
     @property
     def hears_starts(self) -> bool:
-        """Whether it is told of rollouts that begin; a server tells of those that ended."""
+        """Whether it sees rollouts begin; a server reports only those that ended."""
         return self._started > 0 or self.finished_here == 0
 
     @property
@@ -266,8 +268,8 @@ class RunProgress:
         if self.run is None or self.ended:
             return None
         pace = self.control.pace
-        said = self._wait.describe(None if pace is None else pace.in_flight)
-        return None if said is None else one_line(said)
+        described = self._wait.describe(None if pace is None else pace.in_flight)
+        return None if described is None else one_line(described)
 
     def outcomes(self) -> list[tuple[str, int]]:
         """Outcomes with counts: scored first, then failures by number, then the rest."""

@@ -55,7 +55,7 @@ class Screen:
         self._modes = None
 
     def wake(self) -> None:
-        """Draw everything again: somebody else may have used the terminal meanwhile."""
+        """Draw everything again: another program may have used the terminal meanwhile."""
         if self._open and self.is_ours():
             self._shown = ()
             self._disable_echo()
@@ -85,7 +85,7 @@ class Screen:
         """A background job must leave the terminal to the shell."""
         try:
             return os.tcgetpgrp(self._file) == os.getpgrp()
-        except OSError:  # a terminal that controls nobody is everybody's
+        except OSError:  # not a controlling terminal, so any process may write to it
             return True
 
     def draw(self, lines: Sequence[str], above: Sequence[str] = ()) -> None:
@@ -145,7 +145,7 @@ class TerminalCapture:
     def catch(self) -> None:
         for name in ("stdout", "stderr"):
             stream: TextIO = getattr(sys, name)
-            if stream.isatty():  # what goes into a file or a pipe disturbs nobody
+            if stream.isatty():  # a file or a pipe disturbs no display
                 stand_in = LineCollector(stream, self._lines.append)
                 self._stand_ins[name] = (stream, stand_in)
                 setattr(sys, name, stand_in)

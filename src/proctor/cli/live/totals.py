@@ -71,13 +71,13 @@ class Totals:
         known = [run.planned for run in self._runs if run.planned is not None]
         if not known:
             return None
-        return sum(known) + len(self._uncounted()) * sum(known) // len(known)
+        return sum(known) + len(self._uncounted_runs()) * sum(known) // len(known)
 
     @property
     def is_counted(self) -> bool:
-        return not self._uncounted()
+        return not self._uncounted_runs()
 
-    def _uncounted(self) -> list[RunProgress]:
+    def _uncounted_runs(self) -> list[RunProgress]:
         return [run for run in self._runs if run.planned is None and not run.ended]
 
     @property

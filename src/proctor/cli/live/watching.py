@@ -18,22 +18,22 @@ from proctor.cli.exits import EXIT_INTERRUPTED, EXIT_STOPPED
 from proctor.cli.live.displays import Display, choose_display
 from proctor.cli.live.progress import DisplayedRun
 from proctor.cli.views.escape import echo
-from proctor.cli.views.resolved import at_once_text, sampling_text
+from proctor.cli.views.resolved import at_once_text, sampling_text, workers_text
 from proctor.config.schema import Presentation
-from proctor.contracts import HasFarewell
 from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.evaluation.evaluate import Control, Prepared
 from proctor.evaluation.resolved import resolve_settings
 from proctor.evaluation.reuse import ReusePlan
 from proctor.evaluation.suite import EvaluationOutcome, SuiteMember, run_all
 from proctor.listeners.resolve import close_all, listeners_for
+from proctor.optional_contracts import HasFinalMessage
 from proctor.support.logs import log_printed
 from proctor.support.loop import raise_file_limit, run_in_loop, tune_garbage_collector
 from proctor.support.output_capture import OutputCapture
 
 
 class EvaluationRequest(msgspec.Struct, frozen=True):
-    """An evaluation that is ready to run, and the run it is to go on with, if any."""
+    """An evaluation that is ready to run, and the run it resumes, if any."""
 
     prepared: Prepared
     resume: str | None = None
@@ -46,7 +46,7 @@ class EvaluationRequest(msgspec.Struct, frozen=True):
 def run_with_display(
     asked: Sequence[EvaluationRequest], shown: Presentation
 ) -> tuple[list[EvaluationOutcome], bool]:
-    """What each came to, and whether somebody pressed Ctrl-C."""
+    """The results, and whether the user pressed Ctrl-C."""
     raise_file_limit()
     tune_garbage_collector()
     controls = [Control() for _ in asked]
@@ -69,14 +69,14 @@ def run_with_display(
         members = [
             SuiteMember(
                 prepared=each.prepared,
-                listeners=[display.listener(place), *watchers[place]],
-                control=controls[place],
+                listeners=[display.listener(index), *watchers[index]],
+                control=controls[index],
                 resume=each.resume,
                 accept_changed=shown.accept_changed,
                 reuse=each.reuse,
                 service=each.service,
             )
-            for place, each in enumerate(asked)
+            for index, each in enumerate(asked)
         ]
         try:
             async with display:
@@ -85,8 +85,8 @@ def run_with_display(
             for listeners in watchers:
                 await close_all(listeners)
                 for each in listeners:
-                    if isinstance(each, HasFarewell) and each.farewell:
-                        echo(each.farewell, err=True)
+                    if isinstance(each, HasFinalMessage) and each.final_message:
+                        echo(each.final_message, err=True)
 
     try:
         with printed.capture:
@@ -119,17 +119,17 @@ class Interrupts:
         self.controls = controls
         self.count = 0
         self.by_hand = False
-        """Somebody pressed Ctrl-C, as against a machine that wants its place back."""
+        """The user pressed Ctrl-C, as opposed to a machine that shuts down."""
         self.display: Any = None
         self.main: asyncio.Task[Any] | None = None
 
     def listen(self) -> None:
         self.main = asyncio.current_task()
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self.happened, True)
-        loop.add_signal_handler(signal.SIGTERM, self.happened, False)
+        loop.add_signal_handler(signal.SIGINT, self.handle_signal, True)
+        loop.add_signal_handler(signal.SIGTERM, self.handle_signal, False)
 
-    def happened(self, by_hand: bool) -> None:
+    def handle_signal(self, by_hand: bool) -> None:
         self.count += 1
         self.by_hand = self.by_hand or by_hand
         playing = [control for control in self.controls if control.playing is not None]
@@ -164,7 +164,7 @@ def display_settings(prepared: Prepared) -> list[tuple[str, str]]:
         ("endpoint", endpoint.address or endpoint.client_type),
         ("tasks × rollouts", f"{tasks} × {config.rollouts_per_example}"),
         ("at once", at_once_text(used).removesuffix("s").removesuffix(" rollout")),
-        ("workers", str(used.num_workers) if used.num_workers > 1 else ""),
+        ("workers", workers_text(config, used)),
         ("sampling", sampling_text(prepared, used)),
         ("recipe", config.config_hash),
         ("arguments", arguments if config.env_args and not config.config_hash else ""),

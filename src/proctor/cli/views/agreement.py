@@ -58,7 +58,8 @@ def rater_row(rated: RaterAgreement) -> list[Part]:
 def estimate_text(estimate: AgreementEstimate) -> str:
     if estimate.value is None:
         return "– (nothing varies)"
-    return f"{estimate.value:.3f}{interval_text(estimate.interval)}"
+    value = round(estimate.value, 3) + 0.0  # without the sign of a negative zero
+    return f"{value:.3f}{interval_text(estimate.interval)}"
 
 
 def interval_text(interval: Interval | None) -> str:

@@ -108,7 +108,7 @@ def verdict_table(pairs: Sequence[ComparedPair], width: int | None) -> Iterator[
                 (VERDICTS[each.verdict], STYLES.get(each.verdict, "")),
             ]
         )
-    if width is not None and width < WITHOUT_TERMINAL:  # names are told again below
+    if width is not None and width < WITHOUT_TERMINAL:  # names are repeated below
         columns, rows = columns[:1] + columns[2:], [row[:1] + row[2:] for row in rows]
     yield from layout_table(columns, rows, width)
 

@@ -84,23 +84,23 @@ def find_best_rows(rows: Sequence[ComparisonRow]) -> set[int]:
     A row without an interval might lie anywhere, so beside one nothing is called the best.
     """
     by_name: dict[str, list[int]] = {}
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if row.result is not None and row.result.summary.scored:
-            by_name.setdefault(row.name, []).append(place)
-    found = (find_best_row(rows, places) for places in by_name.values())
-    return {place for place in found if place is not None}
+            by_name.setdefault(row.name, []).append(index)
+    found = (find_best_row(rows, indexes) for indexes in by_name.values())
+    return {index for index in found if index is not None}
 
 
-def find_best_row(rows: Sequence[ComparisonRow], places: Sequence[int]) -> int | None:
+def find_best_row(rows: Sequence[ComparisonRow], indexes: Sequence[int]) -> int | None:
     intervals = {}
-    for place in places:
-        result = rows[place].result
+    for index in indexes:
+        result = rows[index].result
         if result is None or result.summary.reward.interval is None:
             return None
-        intervals[place] = result.summary.reward.interval
+        intervals[index] = result.summary.reward.interval
     if len(intervals) < 2:
         return None
-    best = max(intervals, key=lambda place: intervals[place].low)
+    best = max(intervals, key=lambda index: intervals[index].low)
     beaten = all(intervals[best].low > intervals[other].high for other in intervals if other != best)
     return best if beaten and rows[best].has_verdict else None
 
@@ -121,7 +121,7 @@ def comparison_document(rows: Sequence[ComparisonRow]) -> dict[str, Any]:
     """The comparison for `--json`: plain data, runs in the order they came."""
     best = find_best_rows(rows)
     return {
-        "runs": [run_document(row, place in best) for place, row in enumerate(rows)],
+        "runs": [run_document(row, index in best) for index, row in enumerate(rows)],
         "total": msgspec.to_builtins(sum_totals(rows)),
     }
 

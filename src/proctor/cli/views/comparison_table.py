@@ -96,7 +96,7 @@ def write_comparison(console: Console, rows: Sequence[ComparisonRow]) -> None:
 
 def build_columns(rows: Sequence[ComparisonRow]) -> list[ComparisonColumn]:
     best = find_best_rows(rows)
-    rewards = [reward_text(row, place in best) for place, row in enumerate(rows)]
+    rewards = [reward_text(row, index in best) for index, row in enumerate(rows)]
     return [
         *name_columns(rows),
         ComparisonColumn("reward", rewards),
@@ -178,7 +178,7 @@ def coverage_text(row: ComparisonRow) -> str:
     if row.result is None:
         return ""
     coverage = row.result.summary.coverage
-    share = "?" if coverage is None else f"{math.floor(coverage * 1000) / 10:g} %"
+    share = "?" if coverage is None else f"{math.floor(coverage * 1000) / 10:g}%"
     return share + ("!" if lacks_coverage(row) else " ")
 
 
@@ -225,7 +225,7 @@ def compute_widths(columns: Sequence[ComparisonColumn], width: int) -> list[int]
     """As wide as their cells; what is too much is taken from the widest names."""
     widths = [column.width for column in columns]
     for _ in range(max(0, sum(widths) + GAP * (len(widths) - 1) - width)):
-        names = [place for place, column in enumerate(columns) if column.is_name]
+        names = [index for index, column in enumerate(columns) if column.is_name]
         widest = max(names, key=widths.__getitem__)
         if widths[widest] <= SHORTEST_NAME:
             break
@@ -239,8 +239,8 @@ def build_table(columns: Sequence[ComparisonColumn], rows: Sequence[ComparisonRo
         justify = "left" if column.is_name else "right"
         table.add_column(width=columns_wide, justify=justify, overflow="fold")  # type: ignore[arg-type]
     table.add_row(*(Text(column.heading, style="dim") for column in columns))
-    for place, row in enumerate(rows):
-        table.add_row(*(Text(column.cells[place], style=cell_style(column, row)) for column in columns))
+    for index, row in enumerate(rows):
+        table.add_row(*(Text(column.cells[index], style=cell_style(column, row)) for column in columns))
     return table
 
 

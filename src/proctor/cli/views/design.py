@@ -71,7 +71,7 @@ def table_lines(design: EvaluationDesign, width: int | None) -> Iterator[StyledL
         TableColumn("finds", right=True),
         TableColumn(""),
     ]
-    rows = [row_cells(row, place == design.cheapest, design.goal) for place, row in enumerate(design.rows)]
+    rows = [row_cells(row, index == design.cheapest, design.goal) for index, row in enumerate(design.rows)]
     room = None if width is None else width - len(INDENT)
     yield from (styled_line(INDENT) + line for line in layout_table(columns, rows, room))
 
@@ -120,5 +120,5 @@ def advise(design: EvaluationDesign) -> Iterator[str]:
         )
     if any(row.fewest_tasks is not None for row in design.rows):
         yield (
-            f"In brackets: what the pilot's {pilot.tasks:,} tasks leave open about the variance (80 % range)."
+            f"In brackets: what the pilot's {pilot.tasks:,} tasks leave open about the variance (80% range)."
         )

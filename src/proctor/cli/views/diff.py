@@ -14,7 +14,7 @@ from proctor.cli.views.formatting import (
     format_short_count,
     format_short_number,
 )
-from proctor.cli.views.jobs import EMPTY_CELL, outcome_style
+from proctor.cli.views.jobs import EMPTY_CELL, ROLLOUT_COLUMNS, outcome_style
 from proctor.cli.views.lines import DIM, DONE, STRONG, WARN, Part, StyledLine, styled_line
 from proctor.cli.views.page import TableColumn, cell, layout_table
 from proctor.cli.views.trace import INDENT, TraceOptions, body_lines
@@ -74,11 +74,7 @@ def head_lines(heads: Heads, both: RolloutComparison, width: int | None) -> Iter
         TableColumn("trace"),
         *([TableColumn("environment", may_shrink=True)] if has_envs else []),
         *([TableColumn("model", may_shrink=True)] if has_models else []),
-        TableColumn("reward", right=True),
-        TableColumn("turns", right=True),
-        TableColumn("tokens", right=True),
-        TableColumn("time", right=True),
-        TableColumn("outcome"),
+        *ROLLOUT_COLUMNS,
     ]
     rows: list[list[Part]] = []
     for side, (name, run), seen in zip(SIDES, heads, (both.a, both.b), strict=True):
@@ -183,11 +179,11 @@ def pair_lines(pair: MessagePair, look: TraceOptions) -> Iterator[StyledLine]:
                     side_marker(side) + each for each in body_lines(omit_shared_text(message, kinds), look)
                 )
         return
-    told = describe_difference(pair)
+    phrase = describe_difference(pair)
     for found in pair.differences:
-        if difference_phrase(found) != told:
-            told = difference_phrase(found)
-            yield styled_line((f"  and {one_line(told)}", DIM))
+        if difference_phrase(found) != phrase:
+            phrase = difference_phrase(found)
+            yield styled_line((f"  and {one_line(phrase)}", DIM))
         yield from difference_lines(found, look)
 
 

@@ -11,14 +11,14 @@ from rich.text import Text
 
 from proctor.cli.views.formatting import format_pairs, format_quantity
 from proctor.cli.views.printing import open_console, print_section
-from proctor.cli.views.resolved import at_once_text, sampling_text
+from proctor.cli.views.resolved import at_once_text, sampling_text, workers_text
 from proctor.cli.views.stdout import print_json
 from proctor.config import headers
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
 from proctor.engine.plan import Plan
 from proctor.evaluation.evaluate import Prepared
-from proctor.evaluation.execute import read_tasks
+from proctor.evaluation.read_tasks import read_tasks
 from proctor.evaluation.resolved import resolve_settings
 
 Sent = TypeVar("Sent", EvalConfig, Endpoint)
@@ -30,8 +30,8 @@ def show_dry_runs(all_prepared: Sequence[Prepared], *, as_json: bool) -> None:
     planned = [count_planned_rollouts(prepared) for prepared in all_prepared]
     if as_json:
         documents = [dry_run_document(*each) for each in zip(all_prepared, planned, strict=True)]
-        told = documents[0] if len(documents) == 1 else {"evaluations": documents}
-        print_json(told)
+        document = documents[0] if len(documents) == 1 else {"evaluations": documents}
+        print_json(document)
         return
     with open_console() as console:
         if len(all_prepared) == 1:
@@ -187,7 +187,8 @@ def settings_rows(prepared: Prepared, tasks: int | None) -> list[tuple[str, str]
     if config.extra_env_kwargs:
         rows.append(("set on it", format_pairs(config.extra_env_kwargs)))
     rows += prepared.provenance.get("workspace_limits", {}).items()
-    workers = f" in {used.num_workers} worker processes" if used.num_workers > 1 else ""
+    count, _, where = workers_text(config, used).partition(" ")
+    workers = f" in {count} worker processes {where}".rstrip() if count else ""
     rows.append(
         (
             "at once",

@@ -111,8 +111,8 @@ def show_loaded(loaded: LoadedDetails) -> None:
     show_rows("Tools", [(tool.name, tool.description.partition("\n")[0] or "-") for tool in loaded.tools])
     if loaded.example is not None:
         example = loaded.example
-        said = [(str(message.get("role", "?")), text_of(message) or "…") for message in example.prompt]
-        show_rows(f"Example: task {example.id!r}", [*said, ("answer", str(example.answer))])
+        messages = [(str(message.get("role", "?")), text_of(message) or "…") for message in example.prompt]
+        show_rows(f"Example: task {example.id!r}", [*messages, ("answer", str(example.answer))])
 
 
 # A checkup
@@ -139,8 +139,8 @@ def show_report(report: CheckupReport) -> None:
         where = finding.where or report.environment
         echo(f"{where}: {finding.code} {' '.join(strip_escapes(finding.message).split())}")
     counts = [(report.count(kind), kind) for kind in ("error", "warning", "note")]
-    told = [f"{count} {kind}{'s' if count > 1 else ''}" for count, kind in counts if count]
-    echo(f"{report.environment}: {', '.join(told) or 'clean'}{describe_figures(report)}")
+    summary = [f"{count} {kind}{'s' if count > 1 else ''}" for count, kind in counts if count]
+    echo(f"{report.environment}: {', '.join(summary) or 'clean'}{describe_figures(report)}")
 
 
 def describe_figures(report: CheckupReport) -> str:

@@ -51,4 +51,4 @@ def visible_json(text: str) -> str:
 
 def json_escape(char: str) -> str:
     units = char.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[place : place + 2].hex()}" for place in range(0, len(units), 2))
+    return "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))

@@ -116,7 +116,7 @@ def format_interval(estimate: MeanEstimate) -> str:
     if interval is None:
         return ""
     bounds = f"{format_short_number(interval.low)} … {format_short_number(interval.high)}"
-    return f"{bounds} ({interval.level * 100:g} %, {interval.kind})"
+    return f"{bounds} ({interval.level * 100:g}%, {interval.kind})"
 
 
 def describe_phase(phase: str) -> str:

@@ -73,11 +73,11 @@ def show_history(entries: Sequence[HistoryEntry], found: int, next_step: str = "
             *entry.named,
             entry.status,
             format_optional(entry.mean),
-            *bars[place : place + 1],
+            *bars[index : index + 1],
             "" if entry.reward is None else format_interval(entry.reward),
             *((format_optional(entry.pass_rate),) if is_recipe else ()),
         )
-        for place, entry in enumerate(entries)
+        for index, entry in enumerate(entries)
     ]
     print_table(columns, rows, nothing=f"No runs of this recipe; {next_step}.")
     if found > len(entries):

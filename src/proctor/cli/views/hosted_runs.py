@@ -38,7 +38,7 @@ from proctor.cli.views.report import (
 )
 from proctor.cli.views.run_list import format_environment
 from proctor.evaluation.execute import Result
-from proctor.report import Summary
+from proctor.report.summary import Summary
 from proctor.run import ENDED, Run
 from proctor.store.export import ExportRow, format_conversation
 from proctor.task import TaskId
@@ -70,6 +70,11 @@ def sharing_text(run_id: str, sharing: RunSharing) -> str:
     }
     link = "" if sharing.link is None else f":\n{sharing.link}"
     return f"{run_id} can be read by {readers[sharing.visibility]}{link or '.'}"
+
+
+def edited_text(run: RunInfo) -> str:
+    tags = f" [{', '.join(map(one_line, run.tags))}]" if run.tags else ""
+    return f"{run.id} {one_line(run.name)}{tags}{f': {one_line(run.note)}' if run.note else ''}"
 
 
 def detached_text(runs: Sequence[RunInfo]) -> str:
@@ -127,6 +132,8 @@ def run_rows(run: RunInfo, server_url: str) -> list[tuple[str, str]]:
     granted = [name for name, value in msgspec.to_builtins(run.permissions).items() if value]
     rows = [
         ("name", run.name),
+        ("tags", ", ".join(run.tags)),
+        ("note", run.note),
         *origin_rows(run.origin),
         ("agent", run.agent or ""),
         ("runtime", run.runtime),

@@ -55,14 +55,14 @@ def show_environments(page: Page[EnvironmentInfo]) -> None:
         echo(f"There are more: --cursor {page.next_cursor}", err=True)
 
 
-def show_environment(told: EnvironmentInfo, version: Version | None) -> None:
+def show_environment(info: EnvironmentInfo, version: Version | None) -> None:
     rows = [
-        ("description", told.description),
-        ("visibility", told.visibility),
-        ("may run it", told.run_policy),
-        ("your role", told.role or ""),
-        ("tags", ", ".join(told.tags)),
-        ("forked from", told.forked_from or ""),
+        ("description", info.description),
+        ("visibility", info.visibility),
+        ("may run it", info.run_policy),
+        ("your role", info.role or ""),
+        ("tags", ", ".join(info.tags)),
+        ("forked from", info.forked_from or ""),
     ]
     if version is not None:
         rows += [
@@ -73,16 +73,16 @@ def show_environment(told: EnvironmentInfo, version: Version | None) -> None:
             ("needs", ", ".join(version.dependencies)),
             ("secrets", ", ".join(version.secrets)),
         ]
-    echo(f"{told.slug} {version.version if version else '(no versions)'}")
+    echo(f"{info.slug} {version.version if version else '(no versions)'}")
     show_rows("", rows)
     if version is not None:
         show_check(version.check)
 
 
-def describe_run_policy(told: EnvironmentInfo) -> str:
-    source = " (the server's default)" if told.run_policy_is_default else ""
-    whom = "everyone who may read it" if told.run_policy == "readers" else "only those who may change it"
-    return f"{told.slug} may be run by its {told.run_policy}{source}: {whom}."
+def describe_run_policy(info: EnvironmentInfo) -> str:
+    source = " (the server's default)" if info.run_policy_is_default else ""
+    whom = "everyone who may read it" if info.run_policy == "readers" else "only those who may change it"
+    return f"{info.slug} may be run by its {info.run_policy}{source}: {whom}."
 
 
 def show_check(check: Check) -> None:

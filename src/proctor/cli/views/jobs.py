@@ -122,7 +122,7 @@ def figure_cells(run: StoredRun, done: str) -> list[Part]:
 
 
 def describe_players(run: StoredRun) -> str:
-    """Which agent worked where, and for whom; empty for a model in this process."""
+    """The agent, the runtime and the owner, as far as the run has them."""
     words = {"agent": run.agent, "runtime": run.runtime, "owner": run.owner}
     return ", ".join(f"{name} {one_line(value)}" for name, value in words.items() if value)
 
@@ -154,18 +154,21 @@ def shorten_folder(folder: Path) -> str:
 # The rollouts of one run
 
 
+ROLLOUT_COLUMNS = (
+    TableColumn("reward", right=True),
+    TableColumn("turns", right=True),
+    TableColumn("tokens", right=True),
+    TableColumn("time", right=True),
+    TableColumn("outcome"),
+)
+"""What a table says of a rollout, after what names it."""
+
+
 def rollout_lines(
     run: StoredRun, found: Iterable[Brief], counted: RolloutCounts, failed: bool, width: int | None
 ) -> Iterator[StyledLine]:
     yield from head_lines(run, width)
-    columns = [
-        TableColumn("trace"),
-        TableColumn("reward", right=True),
-        TableColumn("turns", right=True),
-        TableColumn("tokens", right=True),
-        TableColumn("time", right=True),
-        TableColumn("outcome"),
-    ]
+    columns = [TableColumn("trace"), *ROLLOUT_COLUMNS]
     shown = CountingIterator(found)
     yield from layout_table(columns, (rollout_row(brief) for brief in shown), width)
     yield styled_line()

@@ -1,4 +1,4 @@
-"""A rollout for somebody who scores it: what was asked and answered, and nothing that would sway them."""
+"""A rollout as its human grader sees it: what was asked and answered, and nothing that would sway them."""
 
 from __future__ import annotations
 

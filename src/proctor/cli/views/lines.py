@@ -46,7 +46,7 @@ def styled_line(*parts: str | Part) -> StyledLine:
     return StyledLine(tuple((part, "") if isinstance(part, str) else part for part in parts))
 
 
-def cleaned(drawn: StyledLine) -> StyledLine:
+def strip_line_escapes(drawn: StyledLine) -> StyledLine:
     """The line without anything that a terminal would obey, wherever its parts came from."""
     if not any(CONTROLS.search(text) for text, _ in drawn.parts):
         return drawn
@@ -63,7 +63,7 @@ class LinePainter:
 
     def paint(self, drawn: StyledLine, columns: int) -> str:
         """The line in at most so many columns; what had to be cut ends in an ellipsis."""
-        drawn = cleaned(drawn)
+        drawn = strip_line_escapes(drawn)
         painted, left = "", columns
         whole = drawn.width <= columns
         for text, style in drawn.parts:
@@ -86,13 +86,13 @@ class LineBlock(msgspec.Struct, frozen=True):
 def choose_fitting_blocks(blocks: Sequence[LineBlock], height: int) -> list[LineBlock]:
     """The blocks that fit, most important first, in the order they came."""
     chosen: set[int] = set()
-    for place in sorted(range(len(blocks)), key=lambda place: blocks[place].rank):
-        size = len(blocks[place].lines)
+    for index in sorted(range(len(blocks)), key=lambda index: blocks[index].rank):
+        size = len(blocks[index].lines)
         if size > height:
             break
         height -= size
-        chosen.add(place)
-    return [block for place, block in enumerate(blocks) if place in chosen]
+        chosen.add(index)
+    return [block for index, block in enumerate(blocks) if index in chosen]
 
 
 def layout_row(label: str, cells: Sequence[StyledLine], width: int, most_lines: int = 1) -> list[StyledLine]:

@@ -22,8 +22,8 @@ from proctor.cli.views.lines import (
     LinePainter,
     Part,
     StyledLine,
-    cleaned,
     pad_text,
+    strip_line_escapes,
     styled_line,
     text_width,
 )
@@ -51,7 +51,7 @@ class PlainPainter(LinePainter):
     def paint(self, drawn: StyledLine, columns: int) -> str:
         if columns < UNLIMITED or self._in_ascii:
             return super().paint(drawn, columns)
-        return "".join(text for text, _ in cleaned(drawn).parts)
+        return "".join(text for text, _ in strip_line_escapes(drawn).parts)
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -140,7 +140,7 @@ def natural_widths(rows: Sequence[TableRow]) -> list[int]:
 
 def shrink_widths(columns: Sequence[TableColumn], widths: Sequence[int], width: int | None) -> list[int]:
     widths = list(widths)
-    shrinking = [place for place, column in enumerate(columns) if column.may_shrink]
+    shrinking = [index for index, column in enumerate(columns) if column.may_shrink]
     over = 0 if width is None else sum(widths) + 2 * (len(widths) - 1) - width
     while over > 0 and shrinking:
         widest = max(shrinking, key=widths.__getitem__)

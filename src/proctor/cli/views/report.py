@@ -22,7 +22,7 @@ from proctor.cli.views.formatting import (
 )
 from proctor.cli.views.printing import open_console, prices_text, print_section
 from proctor.evaluation.evaluate import Prepared, Result
-from proctor.report import Summary
+from proctor.report.summary import Summary
 from proctor.stats.mean import MeanEstimate
 from proctor.trace import Usage
 
@@ -213,7 +213,7 @@ def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
             (
                 "time",
                 (
-                    f"median {format_duration(seconds.median)}, 90 % within {format_duration(seconds.p90)}, "
+                    f"median {format_duration(seconds.median)}, 90% within {format_duration(seconds.p90)}, "
                     f"longest {format_duration(seconds.longest)}; {format_duration(wall)} in all"
                 ),
             )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proctor.cli.views.formatting import format_limit
+from proctor.config.schema import HERE, EvalConfig
 from proctor.evaluation.prepare import Prepared
 from proctor.evaluation.resolved import ResolvedSettings, list_samplings
 
@@ -25,14 +26,21 @@ def sampling_text(prepared: Prepared, used: ResolvedSettings) -> str:
 def sampling_pairs(
     args: Mapping[str, Any], own: Mapping[str, Any], from_environment: Mapping[str, Any]
 ) -> str:
-    said = []
+    phrases = []
     for name, value in args.items():
         whose = "" if name in own else " (environment)" if name in from_environment else " (client's default)"
-        said.append(f"{name} {value}{whose}")
-    return ", ".join(said)
+        phrases.append(f"{name} {value}{whose}")
+    return ", ".join(phrases)
 
 
 def at_once_text(used: ResolvedSettings) -> str:
     played, scored = used.max_concurrent_generation, used.max_concurrent_scoring
     rollouts = f"{format_limit(played)} {'rollout' if played == 1 else 'rollouts'}"
     return rollouts if played == scored else f"{rollouts} played, {format_limit(scored)} scored"
+
+
+def workers_text(config: EvalConfig, used: ResolvedSettings) -> str:
+    """How many workers play, and where; empty if none does."""
+    if config.on != HERE:
+        return f"{used.num_workers} on {config.on}"
+    return str(used.num_workers) if used.num_workers > 1 else ""

@@ -264,10 +264,10 @@ def sent_message_lines(
     yield styled_line((f"{INDENT}was sent {format_quantity(len(messages), 'message')}", WARN))
     known = seen.conversation
     for message in messages:
-        place = next((at for at, each in enumerate(known) if each == message), None)
+        index = next((at for at, each in enumerate(known) if each == message), None)
         role = one_line(role_of(message))
-        if place is not None:
-            yield styled_line((f"{INDENT}> {role}: message {place + 1} of the conversation", DIM))
+        if index is not None:
+            yield styled_line((f"{INDENT}> {role}: message {index + 1} of the conversation", DIM))
         else:
             yield styled_line((f"{INDENT}> ", DIM), (role, WARN))
             yield from look.text(content_of(message) or "(nothing)", f"{INDENT}>   ")
@@ -287,7 +287,7 @@ def section(name: str, lines: Iterable[StyledLine], style: str = STRONG) -> Iter
 def layout_labelled(rows: Iterable[tuple[str, str, str]]) -> list[StyledLine]:
     """Name, value and a remark, one under the other."""
     rows = [(one_line(name), one_line(value), note and f"  {one_line(note)}") for name, value, note in rows]
-    names, values = (max((len(row[place]) for row in rows), default=0) for place in (0, 1))
+    names, values = (max((len(row[index]) for row in rows), default=0) for index in (0, 1))
     return [
         styled_line((f"{INDENT}{name:<{max(LABEL, names)}}  ", DIM), f"{value:>{values}}", (note, DIM))
         for name, value, note in rows

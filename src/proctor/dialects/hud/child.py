@@ -66,12 +66,12 @@ def refuse_unsupported(tasks: list[Any]) -> None:
 def find_environment(source: Path, name: str) -> tuple[Path, Environment]:
     """The file or folder that defines an environment, and the environment."""
     folder = source if source.is_dir() else source.parent
-    places = [folder / ENV_FILE, folder] if source.suffix in DATA else [source, folder / ENV_FILE, folder]
+    candidates = [folder / ENV_FILE, folder] if source.suffix in DATA else [source, folder / ENV_FILE, folder]
     reasons = []
-    for place in places:
-        if place.exists():
+    for path in candidates:
+        if path.exists():
             try:
-                return place, load_environment(place, name=name)
+                return path, load_environment(path, name=name)
             except ValueError as error:
                 reasons.append(str(error))
     raise ValueError(reasons[0] if reasons else f"there is no {ENV_FILE} beside {source}")
@@ -193,7 +193,7 @@ def start_fork_server(host: Any) -> socket.socket:
 
 
 def run_fork_server(requests: socket.socket) -> None:
-    """Fork as requested until there is nobody left to ask. One thread and no event loop, so that is safe."""
+    """Fork on request until the parent hangs up. One thread and no event loop, so forking is safe."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
     gc.freeze()  # pages that no collection touches stay shared
     while True:
@@ -259,7 +259,7 @@ class AnnouncementStream:
 
 
 def end_when_closed(line: socket.socket) -> None:
-    """Shut down once there is nobody at the other end, and be gone soon after in any case."""
+    """Shut down once the other end has hung up, and exit soon after in any case."""
     try:
         while line.recv(MESSAGE_BYTES):
             pass
@@ -283,5 +283,5 @@ def kill_group(pid: int) -> None:
 
 
 def report(line: socket.socket, message: dict[str, Any]) -> None:
-    with suppress(OSError):  # nobody is there any more
+    with suppress(OSError):  # the other end has hung up
         line.sendall(json.dumps(message).encode() + b"\n")

@@ -33,7 +33,7 @@ QUIET = {
     "HUD_CLI_ANALYTICS_ENABLED": "0",
     "HUD_SKIP_VERSION_CHECK": "1",
 }
-"""It reports to nobody what it does."""
+"""Turns off telemetry."""
 
 
 class HudDescription(msgspec.Struct, kw_only=True):

@@ -13,7 +13,7 @@ from typing import Any
 from proctor.dialects.process import ForeignProcess
 from proctor.errors import EnvError, EnvLostError, InfraError
 from proctor.runtimes.runtime import Runtime
-from proctor.support.shield import finish
+from proctor.support.cancellation import finish
 from proctor.task import Task
 
 START_SECONDS = 120.0

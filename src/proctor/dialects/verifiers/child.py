@@ -6,19 +6,16 @@ such, where the framework would count 0.
 
 from __future__ import annotations
 
-import contextvars
-import functools
-import importlib
-import importlib.util
 import inspect
 import json
-import logging
-import sys
 from typing import Any
 
 import verifiers as vf
 
-MESSAGE_FIELDS = ("role", "content", "reasoning_content", "thinking_blocks", "tool_calls", "tool_call_id")
+from .client import HostClient, clean_sampling, plain_messages
+from .importing import import_environment
+from .scoring import is_grouped, list_rubrics, record_errors, scoring_errors
+
 CORE_STATE = frozenset(
     (
         *("prompt", "completion", "answer", "info", "example_id", "input", "task", "client", "model"),
@@ -29,22 +26,13 @@ CORE_STATE = frozenset(
 """What every state holds; the rest is the environment's own."""
 LARGEST_COLUMN = 100_000
 """Characters of one value of the state that is passed on."""
-TOO_LONG = "context_length_exceeded"
-
-scored_state: contextvars.ContextVar[int | None] = contextvars.ContextVar("scored_state", default=None)
-scoring_errors: contextvars.ContextVar[list[tuple[int | None, Exception, str]]] = contextvars.ContextVar(
-    "scoring_errors"
-)
 
 
 def load(params: dict[str, Any], host: Any) -> PlayedEnvironment:
     """Import the environment's module and make the environment, as verifiers does it."""
-    module_name, folder, file = params["module"], params.get("folder"), params.get("file")
-    if folder is not None:
-        sys.path.insert(0, folder)
-    module = importlib.import_module(module_name) if file is None else import_file(module_name, file)
+    module = import_environment(params)
     if not hasattr(module, "load_environment"):
-        raise AttributeError(f"{getattr(module, '__file__', module_name)} has no load_environment()")
+        raise AttributeError(f"{getattr(module, '__file__', params['module'])} has no load_environment()")
     env = module.load_environment(**coerce_arguments(module.load_environment, params["arguments"]))
     env.env_id = getattr(env, "env_id", "") or params["env_id"]
     served = PlayedEnvironment(env, host, wants_endpoint=params["wants_endpoint"])
@@ -53,16 +41,6 @@ def load(params: dict[str, Any], host: Any) -> PlayedEnvironment:
     if params.get("concurrency"):
         served.set_concurrency(params["concurrency"])
     return served
-
-
-def import_file(name: str, file: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def coerce_arguments(loader: Any, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -99,6 +77,7 @@ class PlayedEnvironment:
             "pass_threshold": float(getattr(env, "pass_threshold", 0.5)),
             "wants_endpoint": self.wants_endpoint,
             "sampling": clean_sampling(env.sampling_args),
+            "parser": describe_parser(env),
             "details": {
                 "class": f"{type(env).__module__}.{type(env).__name__}",
                 "rubrics": [type(rubric).__name__ for rubric in list_rubrics(env)],
@@ -193,154 +172,25 @@ class PlayedEnvironment:
         return {"reward": state["reward"], "metrics": metrics, "state": plain_state(state)}
 
 
+def describe_parser(env: Any) -> dict[str, Any] | None:
+    """The form that answers must have, of this environment or the first of its group that wants one."""
+    for each in (env, *getattr(env, "envs", ())):
+        parser: Any = getattr(each, "parser", None)
+        kinds = {kind.__name__ for kind in type(parser).__mro__}
+        if "XMLParser" in kinds:
+            fields = [list(names) for _, names in parser._fields]
+            return {"kind": "xml", "fields": fields, "answer_field": parser.answer_field}
+        if "ThinkParser" in kinds:
+            return {"kind": "think"}
+    return None
+
+
 def find_member(env: Any, row: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The environment of a group that a row belongs to, at any depth, and the row as that one takes it."""
     while hasattr(env, "_route_child_input"):
         name, row, _ = env._route_child_input(row)
         env = env.get_env_for_name(name)
     return env, row
-
-
-class HostClient(vf.Client):  # type: ignore[misc]
-    """Asks the model of one rollout, through Proctor."""
-
-    def __init__(self, host: Any, session: int, endpoint: dict[str, str] | None) -> None:
-        self.logger = logging.getLogger(__name__)
-        self._config = None
-        self._host = host
-        self._session = session
-        self._endpoint = endpoint
-        self._raw: Any = None
-
-    @property
-    def client(self) -> Any:
-        """An HTTP client for the same model, for code that wants one."""
-        if self._raw is None:
-            from openai import AsyncOpenAI
-
-            assert self._endpoint is not None, "the source of this environment does not mention `client`"
-            self._raw = AsyncOpenAI(base_url=self._endpoint["url"], api_key=self._endpoint["key"])
-        return self._raw
-
-    async def get_response(
-        self, prompt: Any, model: str, sampling_args: Any, tools: Any = None, **kwargs: Any
-    ) -> Any:
-        body = {"model": model, "messages": [chat_message(each) for each in prompt]}
-        body.update(clean_sampling(sampling_args))
-        if tools:
-            body["tools"] = [chat_tool(tool) for tool in tools]
-        state = kwargs.get("state") or {}
-        facts = {"trajectory_id": state.get("trajectory_id")}
-        request = {"session": self._session, "body": body, "facts": facts}
-        try:
-            answer = await self._host.request("complete", request)
-        except self._host.RefusedError as error:
-            kind = vf.OverlongPromptError if error.code == TOO_LONG else vf.ModelError
-            raise kind(str(error)) from error
-        return read_response(answer)
-
-    # The abstract methods of the framework's client; get_response needs none of them.
-
-    def setup_client(self, config: Any) -> Any:
-        raise NotImplementedError
-
-    async def to_native_tool(self, tool: Any) -> Any:
-        return chat_tool(tool)
-
-    async def to_native_prompt(self, messages: Any) -> Any:
-        return [chat_message(each) for each in messages], {}
-
-    async def get_native_response(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError
-
-    async def raise_from_native_response(self, response: Any) -> None:
-        pass
-
-    async def from_native_response(self, response: Any) -> Any:
-        return read_response(response)
-
-    async def close(self) -> None:
-        if self._raw is not None:
-            await self._raw.close()
-
-
-def read_response(answer: dict[str, Any]) -> Any:
-    """A chat completion as the framework's Response."""
-    choice = answer["choices"][0]
-    message, finish = choice["message"], choice.get("finish_reason")
-    calls = [
-        vf.ToolCall(id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"])
-        for call in message.get("tool_calls") or ()
-    ]
-    if not (message.get("content") or calls or message.get("reasoning_content")):
-        raise vf.EmptyModelResponseError("Model returned no content, reasoning, and did not call any tools")
-    usage = answer.get("usage")
-    return vf.Response(
-        id=str(answer.get("id", "")),
-        created=int(answer.get("created", 0)),
-        model=str(answer.get("model", "")),
-        usage=usage and read_usage(usage),
-        message=vf.ResponseMessage(
-            content=message.get("content"),
-            reasoning_content=message.get("reasoning_content"),
-            finish_reason=finish if finish in ("stop", "length", "tool_calls") else None,
-            is_truncated=finish == "length",
-            tokens=None,
-            tool_calls=calls or None,
-        ),
-    )
-
-
-def read_usage(usage: dict[str, Any]) -> Any:
-    sent, written = usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
-    return vf.Usage(
-        prompt_tokens=sent, reasoning_tokens=0, completion_tokens=written, total_tokens=sent + written
-    )
-
-
-def chat_message(message: Any) -> dict[str, Any]:
-    """A message as the chat completions API has it."""
-    given = plain_message(message)
-    if given["role"] == "text":
-        given["role"] = "user"
-    if calls := given.get("tool_calls"):
-        given["tool_calls"] = [
-            {
-                "id": call["id"],
-                "type": "function",
-                "function": {"name": call["name"], "arguments": call["arguments"]},
-            }
-            for call in calls
-        ]
-    return given
-
-
-def chat_tool(tool: Any) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    if tool.strict is not None:
-        function["strict"] = tool.strict
-    return {"type": "function", "function": function}
-
-
-def clean_sampling(sampling: Any) -> dict[str, Any]:
-    """The parameters that say anything, with those of `extra_body` beside the others."""
-    given = dict(sampling or {})
-    extra = given.pop("extra_body", None) or {}
-    if given.get("n") == 1:
-        del given["n"]
-    return {name: value for name, value in {**given, **extra}.items() if value is not None}
-
-
-def plain_messages(messages: Any) -> list[dict[str, Any]]:
-    if isinstance(messages, str):
-        return [{"role": "user", "content": messages}]
-    return [plain_message(each) for each in messages]
-
-
-def plain_message(message: Any) -> dict[str, Any]:
-    """A message as plain data, without fields that are not set."""
-    given = message if isinstance(message, dict) else message.model_dump(exclude_none=True)
-    return {name: value for name, value in given.items() if value is not None and name in MESSAGE_FIELDS}
 
 
 def plain_state(state: Any) -> dict[str, Any]:
@@ -358,76 +208,10 @@ def plain_state(state: Any) -> dict[str, Any]:
     return found
 
 
-def list_rubrics(env: Any) -> list[Any]:
-    """The rubrics of an environment, with those of groups of rubrics and of environments."""
-    found: list[Any] = []
-    waiting = [env.rubric, *(each.rubric for each in getattr(env, "envs", ()))]
-    while waiting:
-        rubric = waiting.pop()
-        if rubric in found:
-            continue
-        found.append(rubric)
-        waiting.extend(getattr(rubric, "rubrics", ()))
-    return found
-
-
-def is_grouped(env: Any) -> bool:
-    if hasattr(env, "requires_group_rollouts"):
-        return bool(env.requires_group_rollouts)
-    return any(
-        bool(rubric._get_group_reward_funcs())
-        for rubric in list_rubrics(env)
-        if hasattr(rubric, "_get_group_reward_funcs")
-    )
-
-
-def record_errors(rubric: Any) -> None:
-    """Have a rubric's functions leave a note of what they raise, since the framework turns it into 0."""
-    rubric.funcs = [recording(function) for function in rubric.funcs]
-    inner = getattr(rubric, "_call_individual_reward_func", None)
-    if inner is None:
-        return
-
-    async def call(func: Any, state: Any, **kwargs: Any) -> Any:
-        token = scored_state.set(id(state))
-        try:
-            return await inner(func=func, state=state, **kwargs)
-        finally:
-            scored_state.reset(token)
-
-    rubric._call_individual_reward_func = call
-
-
-def recording(function: Any) -> Any:
-    def note(error: Exception) -> None:
-        errors = scoring_errors.get(None)
-        if errors is not None:
-            errors.append((scored_state.get(), error, getattr(function, "__name__", "?")))
-
-    @functools.wraps(function)
-    def blocking(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:
-            note(error)
-            raise
-
-    @functools.wraps(function)
-    async def waiting(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return await function(*args, **kwargs)
-        except Exception as error:
-            note(error)
-            raise
-
-    return waiting if inspect.iscoroutinefunction(function) else blocking
-
-
 def describe_cause(error: Any) -> dict[str, Any]:
-    """An error that the framework kept in a state."""
+    """An error that the framework kept in a state; one of the model is not the environment's."""
     if isinstance(error, dict):
         return {"type": str(error.get("error")), "message": str(error.get("error_chain_str", ""))}
     import proctor_inside  # type: ignore[import-not-found]
 
-    described: dict[str, Any] = proctor_inside.describe_error(error)
-    return described
+    return {**proctor_inside.describe_error(error), "is_model": isinstance(error, vf.ModelError)}

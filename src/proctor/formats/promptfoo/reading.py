@@ -95,8 +95,8 @@ def build_run(
 
 
 def read_repeat(document: Mapping[str, Any]) -> int:
-    for place in (("runtimeOptions",), ("config", "evaluateOptions")):
-        repeat = get_object(document, *place).get("repeat")
+    for keys in (("runtimeOptions",), ("config", "evaluateOptions")):
+        repeat = get_object(document, *keys).get("repeat")
         if isinstance(repeat, int) and repeat > 0:
             return repeat
     return 1

@@ -20,7 +20,7 @@ from proctor.store.index import (
 
 
 def check_folders(words: Sequence[str]) -> list[Path]:
-    """The folders that somebody named; raises if one is not there."""
+    """The folders that the user named; raises if one does not exist."""
     named = [expand_path(word) for word in words]
     for folder in named:
         if not folder.is_dir():

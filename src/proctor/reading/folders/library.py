@@ -1,4 +1,4 @@
-"""Run folders as a library: found where runs lie, described by their metadata, watched while somebody looks.
+"""Run folders as a library: found on disk, described by their metadata, watched while there are followers.
 
 A run is called what its folder is called; of several folders with one name, all but the first also have a
 digest of their path. Knows nothing of HTTP.
@@ -95,9 +95,9 @@ class FolderLibrary:
     async def describe_all(self) -> list[RunInfo]:
         readers = list((await self.readers()).values())
         infos = await asyncio.to_thread(lambda: [reader.describe() for reader in readers])
-        live = [place for place, info in enumerate(infos) if info.status not in ENDED]
-        for place in live[:MOST_LIVE]:
-            infos[place] = await self.describe(readers[place])
+        live = [index for index, info in enumerate(infos) if info.status not in ENDED]
+        for index in live[:MOST_LIVE]:
+            infos[index] = await self.describe(readers[index])
         return infos
 
     async def describe(self, reader: FolderReader) -> RunInfo:

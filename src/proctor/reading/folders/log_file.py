@@ -16,6 +16,7 @@ from threading import Lock
 from proctor.api.log import LogEntry, LogPage, LogQuery
 from proctor.reading.folders.rows_file import iterate_lines
 from proctor.reading.log_pages import LEVELS, build_log_page, list_levels
+from proctor.support.regular_files import open_regular
 
 HEAD = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) ([A-Z]+) ?")
 LONGEST_LINE = 20_000
@@ -40,7 +41,7 @@ class LogFile:
     def page(self, query: LogQuery, *, is_complete: bool) -> LogPage:
         with self._lock:
             try:
-                file = os.open(self.path, os.O_RDONLY)
+                file = open_regular(self.path)
             except OSError:  # most runs of other tools have none
                 return LogPage(items=[], is_complete=is_complete)
             try:
@@ -53,7 +54,7 @@ class LogFile:
         """The line nearest to a time, by the times of lines, which grow."""
         with self._lock:
             try:
-                file = os.open(self.path, os.O_RDONLY)
+                file = open_regular(self.path)
             except OSError:
                 return None
             try:
@@ -105,7 +106,7 @@ class LogFile:
         return self._level[number - 1]
 
     def _find_time(self, file: int, at: float) -> int | None:
-        heads = [place + 1 for place, is_head in enumerate(self._is_head) if is_head]
+        heads = [index + 1 for index, is_head in enumerate(self._is_head) if is_head]
         low, high = 0, len(heads)
         while low < high:
             middle = (low + high) // 2

@@ -22,12 +22,14 @@ from proctor.reading.entries import EntryRow, cost_by_prices, read_entry, task_k
 from proctor.reading.folders.log_file import LogFile
 from proctor.reading.folders.rows_file import ReadRows, RowsFile, read_batches
 from proctor.reading.folders.run_info import FolderMetadata, build_run_info, read_folder_metadata
-from proctor.reading.port import Batch
+from proctor.reading.library import Batch
 from proctor.reading.rollout_index import RolloutIndex
 from proctor.reading.scores import progress_of_summary, score_of_summary
-from proctor.report import Summary, Tally
+from proctor.report.summary import Summary
+from proctor.report.tally import Tally
 from proctor.run import ENDED
 from proctor.store.folder import METADATA, RESULTS, UNREADABLE
+from proctor.store.labels import RunLabels, read_labels
 from proctor.task import TaskId
 
 LOGS = ("run.log", "env_server.log")
@@ -35,6 +37,8 @@ FRESH_SECONDS = 0.3
 """Files are looked at again after this long."""
 PATIENCE_SECONDS = 0.4
 """How long a list waits for rows that are there already."""
+MOMENT_SECONDS = 0.05
+"""How long the report of an ended run waits for them: it has one of its own."""
 BATCH_BYTES = 8 * 2**20
 STATUS_SECONDS = 3.0
 """How often to look whether the process of a run is still there."""
@@ -62,6 +66,8 @@ class FolderReader:
         self._rows: RowsFile | None = None
         self._refreshing: asyncio.Task[ReadRows] | None = None
         self._refreshed_at = 0.0
+        """When the last reading of rows began."""
+        self._changed_at = 0.0
         self._summary: tuple[int, Summary] | None = None
         self._log = LogFile(
             next((folder / name for name in LOGS if (folder / name).exists()), folder / LOGS[0])
@@ -74,18 +80,27 @@ class FolderReader:
     @property
     def indexed(self) -> int:
         """How many rows are in memory."""
-        rows = self._rows.rows if self._rows is not None else None
+        rows = self._read_so_far
         return 0 if rows is None else len(rows.index)
+
+    @property
+    def has_ended(self) -> bool:
+        """By what its metadata said last."""
+        return self._info is not None and self._info.status in ENDED
 
     @property
     def log_path(self) -> Path:
         return self._log.path
 
     def forget_rows(self) -> None:
-        """Free the memory of the index; it is built again when somebody asks."""
+        """Free the memory of the index; it is rebuilt on the next read."""
         if self._rows is not None and self._refreshing is None:
             self._rows.close()
             self._rows = None
+
+    def note_change(self) -> None:
+        """Its files have changed: rows that were read before are out of date, however new they are."""
+        self._changed_at = time.monotonic()
 
     def close(self) -> None:
         if self._rows is not None:
@@ -113,7 +128,7 @@ class FolderReader:
         """With the report of the rows there are, or the stored one while they are still being read."""
         info = await asyncio.to_thread(self.describe)
         try:
-            rows = await self._refresh(PATIENCE_SECONDS)
+            rows = await self._refresh(PATIENCE_SECONDS if info.summary is None else MOMENT_SECONDS)
         except RowsGoneError:
             return info
         if not rows.index.complete and info.summary is not None:
@@ -136,8 +151,9 @@ class FolderReader:
 
     # Rows
 
-    async def index(self, *, whole: bool = False) -> RolloutIndex:
-        rows = await self._refresh(None if whole else PATIENCE_SECONDS)
+    async def index(self, *, whole: bool = False, patience_seconds: float | None = None) -> RolloutIndex:
+        patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
+        rows = await self._refresh(None if whole else patience)
         return rows.index
 
     async def row(self, task: TaskId, number: int) -> bytes:
@@ -151,8 +167,8 @@ class FolderReader:
             raise RowsGoneError(f"{self.folder / RESULTS} cannot be read: {error.strerror}.") from error
 
     async def batches(self, index: RolloutIndex, slots: Sequence[int]) -> AsyncIterator[Batch]:
-        rows = await self._refresh(None)
-        if rows.index is not index:
+        rows = self._read_so_far
+        if rows is None or rows.index is not index:
             raise RowsGoneError(
                 f"The results of run {self._id} were replaced while they were read; try again."
             )
@@ -185,19 +201,26 @@ class FolderReader:
 
     async def _refresh(self, patience: float | None) -> ReadRows:
         """The rows as they are now, or as far as they were read when the patience ends."""
-        rows = self._rows.rows if self._rows is not None else None
+        rows = self._read_so_far
         if self._refreshing is None:
-            is_fresh = time.monotonic() - self._refreshed_at < FRESH_SECONDS
+            now = time.monotonic()
+            is_fresh = now - self._refreshed_at < FRESH_SECONDS and self._refreshed_at > self._changed_at
             if rows is not None and rows.index.complete and is_fresh:
                 return rows
+            self._refreshed_at = now
             self._refreshing = asyncio.create_task(self._read_rows())
             self._refreshing.add_done_callback(self._note_refreshed)
         task = self._refreshing
         done, _ = await asyncio.wait({task}, timeout=patience)
-        if done:
-            return task.result()
-        rows = self._rows.rows if self._rows is not None else None
-        return rows if rows is not None else await asyncio.shield(task)
+        while not done:
+            if (rows := self._read_so_far) is not None:
+                return rows
+            done, _ = await asyncio.wait({task}, timeout=MOMENT_SECONDS)  # until the file is open
+        return task.result()
+
+    @property
+    def _read_so_far(self) -> ReadRows | None:
+        return None if self._rows is None else self._rows.rows
 
     async def _read_rows(self) -> ReadRows:
         await asyncio.to_thread(self.describe)
@@ -212,9 +235,8 @@ class FolderReader:
 
     def _note_refreshed(self, task: asyncio.Task[ReadRows]) -> None:
         self._refreshing = None
-        self._refreshed_at = time.monotonic()
         if not task.cancelled():
-            task.exception()  # whoever waits for it gets it
+            task.exception()  # retrieved; those who await it get it too
 
     # The log
 
@@ -227,6 +249,9 @@ class FolderReader:
 
     def price_of(self, model: str) -> Price | None:
         return find_price(model)
+
+    async def labels(self) -> RunLabels:
+        return await asyncio.to_thread(read_labels, self.folder)
 
 
 def stamp_of(path: Path) -> Stamp | None:

@@ -15,10 +15,11 @@ from threading import Event, Lock
 from proctor.reading.entries import CostOf, EntryRow, read_entry
 from proctor.reading.foreign_rows import read_foreign_entry
 from proctor.reading.rollout_index import RolloutIndex
-from proctor.report import Tally
+from proctor.report.tally import Tally
 from proctor.store.folder import UNREADABLE
+from proctor.support.regular_files import open_regular
 
-CHUNK_BYTES = 4 * 2**20
+CHUNK_BYTES = 2**20
 LONGEST_ROW = 512 * 2**20
 """A line beyond that is skipped: it could not be sent anyway."""
 
@@ -109,7 +110,7 @@ class RowsFile:
         status = self.path.stat()
         if known is not None and known.inode == status.st_ino and known.reached <= status.st_size:
             return known
-        rows = ReadRows(os.open(self.path, os.O_RDONLY), self._pass_threshold)
+        rows = ReadRows(open_regular(self.path), self._pass_threshold)
         if self._previous is not None:
             self._previous.close()
         self._previous, self.rows = known, rows  # a request may still read from the last one
@@ -127,17 +128,19 @@ class RowsFile:
 
 def iterate_lines(file: int, start: int) -> Iterator[tuple[int, bytes]]:
     """Whole lines after a position, with where each starts; one that is still being written is left out."""
+    chunk = bytearray(CHUNK_BYTES)  # filled again and again: each line is copied once
+    view = memoryview(chunk)
     parts: list[bytes] = []  # of a line whose end is in a later chunk
     at, position = start, start
-    while chunk := os.pread(file, CHUNK_BYTES, position):
-        position += len(chunk)
-        first, *lines = chunk.split(b"\n")
-        parts.append(first)
-        for following in lines:
-            line = b"".join((*parts, b"\n"))
+    while size := os.preadv(file, [chunk], position):
+        position += size
+        begin = 0
+        while end := chunk.find(b"\n", begin, size) + 1:
+            line = b"".join((*parts, view[begin:end]))
             yield at, line
             at += len(line)
-            parts = [following]
+            begin, parts = end, []
+        parts.append(bytes(view[begin:size]))
 
 
 def read_batches(rows: ReadRows, slots: Sequence[int], most_bytes: int) -> Iterator[list[tuple[int, bytes]]]:

@@ -15,10 +15,11 @@ import msgspec
 from proctor.api.runs import Cause, CauseCode, Progress, RunInfo, RunScore
 from proctor.contracts import PASS_THRESHOLD
 from proctor.reading.scores import progress_of_summary, score_of_summary
-from proctor.report import Summary
+from proctor.report.summary import Summary
 from proctor.run import ENDED, RunStatus
-from proctor.store.folder import METADATA, UNREADABLE
+from proctor.store.folder import METADATA, UNREADABLE, find_rescored_run
 from proctor.store.index import is_abandoned, parse_start_time
+from proctor.support.regular_files import read_regular
 from proctor.trace import Usage
 
 STATUSES: frozenset[str] = frozenset(get_args(RunStatus))
@@ -58,7 +59,7 @@ def as_kind(value: Any, kind: type[T], default: T) -> T:
 
 def read_folder_metadata(folder: Path) -> FolderMetadata:
     try:
-        raw = (folder / METADATA).read_bytes()
+        raw = read_regular(folder / METADATA)
         return FolderMetadata(fields=msgspec.json.decode(raw, type=dict[str, Any]))
     except FileNotFoundError:
         return FolderMetadata(problem=f"The run has no {METADATA}; only its rollouts can be shown.")
@@ -94,6 +95,7 @@ def build_run_info(run_id: str, folder: Path, metadata: FolderMetadata) -> RunIn
         score=find_score(metadata, summary),
         suite=metadata.get("suite", str, "") or None,
         tags=metadata.get("tags", list[str], []),
+        rescored_from=find_rescored_run(metadata.fields),
         cost_usd=find_cost(metadata),
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
@@ -107,23 +109,23 @@ def build_run_info(run_id: str, folder: Path, metadata: FolderMetadata) -> RunIn
 
 
 def pick_requested(config: dict[str, Any], origins: dict[str, Any]) -> dict[str, Any]:
-    """The settings that somebody chose; all of them where the run does not say which."""
+    """The settings that the user chose; all of them if the run does not record which."""
     return {name: config[name] for name in origins if name in config} or config
 
 
 def find_status(folder: Path, metadata: FolderMetadata) -> tuple[RunStatus, Cause | None]:
-    """The status, and what is to be said about it. A run of another tool that does not say is finished."""
+    """The status, and its cause. A run of another tool without a status counts as finished."""
     if metadata.problem:
         return "failed", describe_cause("crashed", metadata.problem)
-    told = metadata.get("status", str, "finished")
+    recorded = metadata.get("status", str, "finished")
     note = metadata.get("note", str, "")
-    if is_abandoned(folder, told):
+    if is_abandoned(folder, recorded):
         return "stopped", describe_cause(
             "crashed",
             "The process that played this run ended before the run did; its finished rollouts are kept.",
             f"proctor eval run … --resume {folder}",
         )
-    status: RunStatus = told if told in STATUSES else "failed"  # type: ignore[assignment]
+    status: RunStatus = recorded if recorded in STATUSES else "failed"  # type: ignore[assignment]
     if status == "failed":
         return status, describe_cause("environment_error", note or "The run failed; its log may say why.")
     if status in ("stopped", "timed_out"):

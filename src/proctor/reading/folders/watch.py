@@ -1,6 +1,7 @@
-"""Watch run folders for changes by looking at them twice a second, while somebody follows.
+"""Watch run folders for changes by looking at them while there are followers: four times a second at runs in
+progress, twice at others.
 
-Each follower has a queue; one that does not keep up is told to ask for everything again. Knows nothing of
+Each follower has a queue; one that does not keep up is asked to read everything again. Knows nothing of
 HTTP.
 """
 
@@ -10,17 +11,21 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-from proctor.api.feed import FeedEvent, RunChange
+import msgspec
+
+from proctor.api.feed import FeedEvent, RunChange, describe_change
 from proctor.api.runs import RunInfo
+from proctor.reading.feed_queue import FeedQueue
 from proctor.reading.folders.reader import FolderReader, Stamp, stamp_of
 from proctor.store.folder import METADATA, RESULTS
+from proctor.store.labels import LABELS
 from proctor.support.logs import log
 
-LOOK_SECONDS = 0.5
-FIND_EVERY = 4
+LOOK_SECONDS = 0.25
+ENDED_EVERY = 2
+"""Runs that have ended are looked at in every so many looks."""
+FIND_EVERY = 8
 """New folders are looked for at every so many looks."""
-QUIET_SECONDS = 15.0
-MOST_WAITING = 500
 
 Stamps = dict[str, tuple[Stamp | None, ...]]
 Readers = Callable[..., Awaitable[Mapping[str, FolderReader]]]
@@ -31,13 +36,13 @@ class FolderWatch:
     def __init__(self, readers: Readers, describe: Describe) -> None:
         self._readers = readers
         self._describe = describe
-        self._queues: set[asyncio.Queue[FeedEvent]] = set()
+        self._queues: set[FeedQueue] = set()
         self._task: asyncio.Task[None] | None = None
         self._has_looked = asyncio.Event()
 
     async def follow(self) -> AsyncIterator[FeedEvent | None]:
         """What changes from now on, which is the first None; others come while nothing does."""
-        queue: asyncio.Queue[FeedEvent] = asyncio.Queue(MOST_WAITING)
+        queue = FeedQueue()
         self._queues.add(queue)
         if self._task is None:
             self._has_looked.clear()
@@ -45,11 +50,8 @@ class FolderWatch:
         try:
             await self._has_looked.wait()
             yield None
-            while True:
-                try:
-                    yield await asyncio.wait_for(queue.get(), QUIET_SECONDS)
-                except TimeoutError:
-                    yield None
+            async for event in queue.events():
+                yield event
         finally:
             self._queues.discard(queue)
             if not self._queues and self._task is not None:
@@ -62,9 +64,11 @@ class FolderWatch:
         while True:
             try:
                 readers = await self._readers(anew=looks % FIND_EVERY == 0)
-                stamps = await asyncio.to_thread(take_stamps, readers)
+                rest = keep_ended(readers, known) if known and looks % ENDED_EVERY else {}
+                looked_at = {run_id: reader for run_id, reader in readers.items() if run_id not in rest}
+                stamps = rest | await asyncio.to_thread(take_stamps, looked_at)
                 if known is not None:
-                    await self._tell(readers, known, stamps)
+                    await self._send_changes(readers, known, stamps)
                 known = stamps
                 self._has_looked.set()
             except Exception:
@@ -72,44 +76,50 @@ class FolderWatch:
             looks += 1
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _tell(self, readers: Mapping[str, FolderReader], known: Stamps, stamps: Stamps) -> None:
+    async def _send_changes(self, readers: Mapping[str, FolderReader], known: Stamps, stamps: Stamps) -> None:
         now = time.time()
         for run_id in known.keys() - stamps.keys():
             self._send(FeedEvent(kind="run_deleted", at=now, run_id=run_id))
         for run_id, stamp in stamps.items():
-            if known.get(run_id) != stamp:
+            before = known.get(run_id)
+            if before is None or before[:-1] != stamp[:-1]:
+                readers[run_id].note_change()
                 info = await self._describe(readers[run_id])
                 self._send(FeedEvent(kind="run", at=now, run=build_change(info, stamp)))
+            if before is not None and before[-1] != stamp[-1]:
+                self._send(FeedEvent(kind="labels", at=now, run_id=run_id))
 
     def _send(self, event: FeedEvent) -> None:
         for queue in self._queues:
-            if queue.full():
-                while not queue.empty():
-                    queue.get_nowait()
-                queue.put_nowait(FeedEvent(kind="resync", at=event.at))
-            else:
-                queue.put_nowait(event)
+            queue.send(event)
+
+
+def keep_ended(readers: Mapping[str, FolderReader], known: Stamps) -> Stamps:
+    """What is known of runs that have ended and are still there."""
+    return {
+        run_id: stamps
+        for run_id, stamps in known.items()
+        if (reader := readers.get(run_id)) is not None and reader.has_ended
+    }
 
 
 def take_stamps(readers: Mapping[str, FolderReader]) -> Stamps:
+    """The labels come last: they are announced by an event of their own."""
     return {
         run_id: tuple(
-            stamp_of(path) for path in (reader.folder / METADATA, reader.folder / RESULTS, reader.log_path)
+            stamp_of(path)
+            for path in (
+                reader.folder / METADATA,
+                reader.folder / RESULTS,
+                reader.log_path,
+                reader.folder / LABELS,
+            )
         )
         for run_id, reader in readers.items()
     }
 
 
 def build_change(info: RunInfo, stamps: tuple[Stamp | None, ...]) -> RunChange:
-    return RunChange(
-        id=info.id,
-        status=info.status,
-        progress=info.progress,
-        score=info.score,
-        cost_usd=info.cost_usd,
-        input_tokens=info.input_tokens,
-        output_tokens=info.output_tokens,
-        last_seq=sum(stamp[1] for stamp in stamps if stamp is not None),
-        cause=info.cause,
-        ended_at=info.ended_at,
-    )
+    """The sizes of its files tell that something was added; labels are announced apart."""
+    reached = sum(stamp[1] for stamp in stamps[:-1] if stamp is not None)
+    return msgspec.structs.replace(describe_change(info), last_seq=reached)

@@ -21,10 +21,12 @@ from typing import Any
 import msgspec
 
 from proctor.api.common import DATABASE_AWAY
-from proctor.api.runs import Cause, Ending
+from proctor.api.runner import Ending
+from proctor.api.runs import Cause
 from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.config.providers import CHAT
+from proctor.config.schema import HERE
 from proctor.config.sources import REQUEST, SERVER
 from proctor.contracts import Listener, Model, Request
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
@@ -46,7 +48,7 @@ from proctor.runner.inside.attempt_input import (
 from proctor.runner.inside.failures import build_cause, describe_cause
 from proctor.runner.inside.output import LogForwarder, ReportLine
 from proctor.runner.inside.reporter import REPORTED_EVENTS, Reporter
-from proctor.runner.inside.resume import merge_server_rows
+from proctor.runner.inside.resume import fetch_baseline, merge_server_rows
 from proctor.runner.inside.side_loop import SideLoop, open_side_loop
 from proctor.store import metadata
 from proctor.store.folder import METADATA, RunFolder, read_metadata
@@ -107,8 +109,8 @@ class HostedModel:
 
 def hide_address(error: ModelError, gateway_url: str) -> None:
     """Name the server instead of an address that is valid only inside the sandbox."""
-    said = str(error).replace(gateway_url, "the server")
-    error.args = (said[:1].upper() + said[1:],)
+    message = str(error).replace(gateway_url, "the server")
+    error.args = (message[:1].upper() + message[1:],)
 
 
 class InsideAttempt:
@@ -147,12 +149,12 @@ class InsideAttempt:
 
         waits = WaitStatus(self.attempt.model)
 
-        def hear(event: Event) -> None:
+        def listen(event: Event) -> None:
             waits(event)
             if isinstance(event, RolloutsFinished):
                 self._watch_secrets(event.rollouts)
             if isinstance(event, REPORTED_EVENTS):
-                there.soon(reporter.hear, event)
+                there.soon(reporter.take_event, event)
 
         logged = LogForwarder(report_line)
         logging.getLogger().addHandler(logged)
@@ -160,7 +162,7 @@ class InsideAttempt:
         faulthandler.enable()  # the host reports the last output of a crash
         try:
             with OutputCapture(lambda text: report_line(text, PRINTED)):
-                return self._with_missing_secret(await self._ending(hear, report_line))
+                return self._with_missing_secret(await self._ending(listen, report_line))
         finally:
             watching.cancel()
             logging.getLogger().removeHandler(logged)
@@ -170,8 +172,8 @@ class InsideAttempt:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             pace = self.control.pace
-            if said := waits.describe(None if pace is None else pace.in_flight):
-                report_line(said, "WARNING")
+            if wait := waits.describe(None if pace is None else pace.in_flight):
+                report_line(wait, "WARNING")
                 await asyncio.sleep(WAIT_SECONDS)
 
     def _watch_secrets(self, rollouts: Sequence[Rollout]) -> None:
@@ -192,31 +194,33 @@ class InsideAttempt:
         message = f"Not one rollout was scored, because {missing.message} ({missing.phase})."
         return msgspec.structs.replace(ending, status="failed", cause=build_cause("missing_secret", message))
 
-    async def _ending(self, hear: Listener, report_line: ReportLine) -> Ending:
+    async def _ending(self, listen: Listener, report_line: ReportLine) -> Ending:
         """Play, and describe the result, whatever it is."""
         try:
+            if (baseline := self.attempt.settings.get("until_decided")) is not None:
+                await fetch_baseline(self.server, self.folder.parent, baseline)
             prepared = self._prepare()
             self._make_resumable(prepared)
-            result = await self._run(prepared, hear)
+            result = await self._run(prepared, listen)
         except ProctorError as error:
-            return self._failed(report_line, describe_cause(error))
+            return self._build_failure(report_line, describe_cause(error))
         except asyncio.CancelledError:
             if not self.control.stopping:
                 raise
             return Ending(status="stopped", metadata=self._metadata())
         except Exception as error:
             log.exception("the run failed")
-            return self._failed(report_line, describe_cause(error))
+            return self._build_failure(report_line, describe_cause(error))
         return self._build_ending(result)
 
-    async def _run(self, prepared: Prepared, hear: Listener) -> Result:
+    async def _run(self, prepared: Prepared, listen: Listener) -> Result:
         service = SharedEndpoint(
             HostedModel(open_model(prepared.endpoint), self.control, prepared.endpoint.url)
         )
         try:
             return await run(
                 prepared,
-                [hear],
+                [listen],
                 control=self.control,
                 resume=str(self.folder),
                 service=service,
@@ -237,7 +241,7 @@ class InsideAttempt:
             metadata=saved,
         )
 
-    def _failed(self, report_line: ReportLine, cause: Cause) -> Ending:
+    def _build_failure(self, report_line: ReportLine, cause: Cause) -> Ending:
         report_line(cause.message, "ERROR")
         return Ending(status="failed", cause=cause, metadata=self._metadata())
 
@@ -272,6 +276,8 @@ class InsideAttempt:
             "api_base_url": f"{os.environ[URL_VARIABLE]}/v1",
             "api_key_var": TOKEN_VARIABLE,
             "num_workers": 1,
+            "on": HERE,
+            "on_args": {},
         }
 
     def _make_resumable(self, prepared: Prepared) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proctor.api.bounds import LARGEST_METADATA, MOST_ROWS
-from proctor.api.runs import Ending, LogText, Report, ReportReply
+from proctor.api.runner import Ending, LogText, Report, ReportReply
 from proctor.client.connection import ServerConnection, ServerError
 from proctor.errors import StoreError
 from proctor.events import Event, PlanCounted, RolloutsFinished, RunStarted
@@ -61,7 +61,7 @@ class Reporter:
         self._stop = stop
         self._lines: list[LogText] = []
         self._planned: int | None = None
-        self._tools_told = False
+        self._tools_sent = False
         self._offset = 0
         self._reading = False
         """Rows are read only after the engine has resumed the folder: until then it may rewrite it."""
@@ -74,7 +74,7 @@ class Reporter:
     def start(self) -> None:
         self._sending = asyncio.create_task(self._send_on())
 
-    def hear(self, event: Event) -> None:
+    def take_event(self, event: Event) -> None:
         """Handle an event of the engine."""
         if isinstance(event, RunStarted):
             self._reading = True
@@ -103,7 +103,7 @@ class Reporter:
         ending = cut_to_fit(ending)
         while not self.is_over:
             try:
-                await self._server.tell("/runner/end", ending)
+                await self._server.send("/runner/end", ending)
                 return
             except ServerError as error:
                 await self._wait_or_give_up(error)
@@ -163,26 +163,26 @@ class Reporter:
 
     def _metadata(self) -> dict[str, Any] | None:
         """Sent with every report until it names the tools that rows refer to."""
-        if self._tools_told:
+        if self._tools_sent:
             return None
         try:
-            told = read_metadata(self._folder)
+            metadata = read_metadata(self._folder)
         except StoreError:
             return None
-        self._tools_told = bool(told.get("tools"))
-        return told
+        self._tools_sent = bool(metadata.get("tools"))
+        return metadata
 
     async def _send(self, report: Report) -> None:
         while not self.is_over:
             try:
-                told = await self._server.post("/runner/reports", report, ReportReply)
+                reply = await self._server.post("/runner/reports", report, ReportReply)
             except ServerError as error:
                 if error.status == TOO_LARGE and (report.rows or report.logs):
                     await self._send_in_parts(report)
                     return
                 await self._wait_or_give_up(error)
                 continue
-            if told.stop:
+            if reply.stop:
                 self._stop()
             return
 
@@ -214,10 +214,10 @@ class Reporter:
 def first_lines(lines: list[LogText]) -> list[LogText]:
     """As many as fit into one report."""
     size = 0
-    for place, line in enumerate(lines[:MOST_LINES]):
+    for index, line in enumerate(lines[:MOST_LINES]):
         size += len(line.text.encode(errors="replace"))
-        if place and size > MOST_BYTES_OF_LINES:
-            return lines[:place]
+        if index and size > MOST_BYTES_OF_LINES:
+            return lines[:index]
     return lines[:MOST_LINES]
 
 

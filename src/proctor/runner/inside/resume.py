@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
+import msgspec
 
 from proctor.client.connection import ServerConnection, ServerError
-from proctor.report import RolloutLine
+from proctor.report.lines import RolloutLine
 from proctor.rollout import RolloutKey
-from proctor.store.folder import RESULTS, read_line
+from proctor.store.folder import METADATA, RESULTS, read_line
 
 CHUNK_BYTES = 2**18
 TRIES = 120
@@ -43,12 +44,21 @@ async def merge_server_rows(server: ServerConnection, folder: Path) -> set[Rollo
     return known
 
 
-async def download_rows(server: ServerConnection, target: Path) -> None:
+async def fetch_baseline(server: ServerConnection, folder: Path, run_id: str) -> None:
+    """The scores of the run that this one is compared with, as a folder named after it, where `until_decided`
+    finds it."""
+    run_folder = folder / run_id
+    run_folder.mkdir(exist_ok=True)
+    (run_folder / METADATA).write_bytes(msgspec.json.encode({"run_id": run_id}))
+    await download_rows(server, run_folder / RESULTS, "/runner/baseline.jsonl")
+
+
+async def download_rows(server: ServerConnection, target: Path, path: str = "/runner/results.jsonl") -> None:
     """All settled rows that the server has, over as many requests as that takes."""
     for left in reversed(range(TRIES)):
         try:
             with target.open("wb") as out:
-                async with server.open("GET", "/runner/results.jsonl") as response:
+                async with server.open("GET", path) as response:
                     async for chunk in response.content.iter_chunked(CHUNK_BYTES):
                         out.write(chunk)
             return

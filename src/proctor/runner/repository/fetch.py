@@ -12,9 +12,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -26,9 +25,9 @@ from proctor.errors import ProctorError
 from proctor.isolation.command_line import WORKSPACE_PATH
 from proctor.isolation.limits import RunLimits
 from proctor.isolation.untrusted_tree import UntrustedFileError, discard_tree, read_file
-from proctor.packages.host_venv import host_import_paths, host_paths
 from proctor.runner.internet_proxy import open_internet_proxy
-from proctor.runner.launch import INTERNET_PORT, ProcessExit, ProcessSpec, has_bubblewrap, launch
+from proctor.runner.launch import INTERNET_PORT, ProcessExit, has_bubblewrap
+from proctor.runner.own_module import SandboxRules, run_module
 from proctor.runner.repository.git import RepositoryError, scheme_of
 from proctor.runner.repository.request import (
     RESULT_FILE,
@@ -53,17 +52,13 @@ class FetchLimitError(ProctorError):
     """A fetch exceeded its time or its space, or died."""
 
 
-class RepositoryRules(msgspec.Struct, frozen=True, kw_only=True):
+class RepositoryRules(SandboxRules, frozen=True, kw_only=True):
     """What fetching may use on this machine."""
 
     seconds: float = 300.0
     limits: RunLimits = FETCH_LIMITS
     allowed_hosts: tuple[str, ...] = ()
     """Hosts that may be fetched from although they are not on the public internet."""
-    hidden: tuple[Path, ...] = ()
-    allow_no_sandbox: bool = False
-    work: Path | None = None
-    """Where folders for fetches are made; None for the machine's temporary folder."""
 
 
 class FetchResult(msgspec.Struct, frozen=True):
@@ -72,6 +67,7 @@ class FetchResult(msgspec.Struct, frozen=True):
     commit: FetchedCommit
     wheel: bytes = b""
     source: bytes = b""
+    log: Sequence[str] = ()
 
 
 async def fetch_commit(request: FetchRequest, rules: RepositoryRules) -> FetchResult:
@@ -79,7 +75,7 @@ async def fetch_commit(request: FetchRequest, rules: RepositoryRules) -> FetchRe
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=rules.work))
     try:
         async with open_way_out(request.url, rules) as outward:
-            exit_ = await run_inside(prepare(request, folder, outward), folder, rules, outward)
+            exit_ = await run_fetch(prepare(request, folder, outward), folder, rules, outward)
         return await asyncio.to_thread(read_result, folder, exit_, bool(request.rollout))
     finally:
         await asyncio.to_thread(discard_tree, folder)
@@ -119,32 +115,17 @@ async def resolve(host: str) -> frozenset[str]:
     return frozenset(str(where[0]) for *_, where in found)
 
 
-async def run_inside(
+async def run_fetch(
     request: FetchRequest, folder: Path, rules: RepositoryRules, outward: Path | None
 ) -> ProcessExit:
     local = (urlsplit(request.url).path,) if outward is None else ()
-    spec = ProcessSpec(
-        run_id=folder.name,
-        command=(sys.executable, "-P", "-m", INSIDE),
-        folder=folder,
-        stdin=msgspec.json.encode(request),
-        variables={"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": ":".join(host_import_paths())},
-        paths=(*host_paths(), str(Path(sys.prefix)), *local),
-        hidden=rules.hidden,
-        outward=outward,
-        limits=rules.limits,
-    )
-    running = await launch(spec, allow_no_sandbox=rules.allow_no_sandbox)
     try:
-        async with asyncio.timeout(rules.seconds):
-            return await running.wait()
+        return await run_module(INSIDE, request, folder, rules, paths=local, outward=outward)
     except TimeoutError as error:
         raise FetchLimitError(
             f"Fetching {request.url} took longer than {rules.seconds:.0f} seconds; is it reachable, and is "
             f"one commit of it that large?"
         ) from error
-    finally:
-        await running.end(0)
 
 
 def read_result(folder: Path, exit_: ProcessExit, with_package: bool) -> FetchResult:
@@ -152,13 +133,13 @@ def read_result(folder: Path, exit_: ProcessExit, with_package: bool) -> FetchRe
     try:
         outcome = msgspec.json.decode(read_file(folder, RESULT_FILE, LONGEST_RESULT), type=FetchOutcome)
         if outcome.problem is not None:
-            raise RepositoryError(outcome.problem.code, outcome.problem.message)
+            raise RepositoryError(outcome.problem.code, outcome.problem.message, outcome.log)
         if outcome.fetched is None:
             raise FetchLimitError("The process that fetched the commit answered nothing; try again.")
         if not with_package:
-            return FetchResult(outcome.fetched)
-        files = [read_file(folder, name, LARGEST_FILE) for name in (WHEEL_FILE, SOURCE_FILE)]
-        return FetchResult(outcome.fetched, *files)
+            return FetchResult(outcome.fetched, log=outcome.log)
+        wheel, source = (read_file(folder, name, LARGEST_FILE) for name in (WHEEL_FILE, SOURCE_FILE))
+        return FetchResult(outcome.fetched, wheel, source, outcome.log)
     except (FileNotFoundError, UntrustedFileError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FetchLimitError(describe_death(exit_)) from error
 

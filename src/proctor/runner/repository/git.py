@@ -20,10 +20,15 @@ import msgspec
 
 from proctor.errors import ProctorError
 from proctor.packages.archive import ArchiveError, check_path
-from proctor.runner.repository.request import FetchProblem, FetchProblemCode, FetchRequest
+from proctor.runner.repository.request import CommitLine, FetchProblem, FetchProblemCode, FetchRequest
 
 BARE, WANTED = "repository.git", "refs/proctor/wanted"
 KEY_FILE, KNOWN_HOSTS_FILE, CONFIG_FILE = "deploy_key", "known_hosts", "gitconfig"
+HISTORY = "history.git"
+LARGEST_FOR_HISTORY = 200 * 2**20
+"""Some servers cannot leave files out, and send those of every commit."""
+LOG_FORMAT = "%H%x00%an%x00%s%x00%ct"
+LONGEST_BRANCH = 200
 LONGEST_ERROR = 2_000
 FILE_MODES = (b"100644", b"100755", b"100664")
 SYMLINK, SUBMODULE = b"120000", b"160000"
@@ -80,9 +85,11 @@ PROBLEMS: Sequence[tuple[re.Pattern[str], FetchProblemCode]] = (
 class RepositoryError(ProctorError):
     """A repository that cannot be fetched, or does not hold what was asked for."""
 
-    def __init__(self, code: FetchProblemCode, message: str) -> None:
+    def __init__(self, code: FetchProblemCode, message: str, log: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.problem = FetchProblem(code, message)
+        self.log = log
+        """What was done before."""
 
 
 class TreeFile(msgspec.Struct, frozen=True):
@@ -123,9 +130,34 @@ class Repository:
 
     def describe(self, commit: str) -> tuple[str, str, float]:
         """Its author, the first line of its message, and when it was committed."""
-        text = self._run("log", "-1", "--format=%an%x00%s%x00%ct", "--no-show-signature", commit)
-        author, subject, seconds = text.decode(errors="replace").rstrip("\n").split("\0")
-        return author[:200], subject[:200], float(seconds)
+        text = self._run("log", "-1", f"--format={LOG_FORMAT}", "--no-show-signature", commit)
+        line = parse_log_line(text.decode(errors="replace").rstrip("\n"))
+        return line.author, line.subject, line.committed_at
+
+    def list_branches(self, most: int) -> list[str]:
+        listing = self._run("ls-remote", "--heads", "--", self.request.url).decode(errors="replace")
+        found = re.findall(r"^[0-9a-f]{40,64}\trefs/heads/(\S+)$", listing, re.MULTILINE)
+        return [name for name in found if len(name) <= LONGEST_BRANCH][:most]
+
+    def list_history(self, commit: str, most: int) -> list[CommitLine]:
+        """A commit and those before it, without their files where the server can leave them out. They are
+        fetched to a repository of their own: one with gaps must not be read for anything else."""
+        if self._measure_pack() > LARGEST_FOR_HISTORY:
+            raise RepositoryError(
+                "bad_repository", "one commit is so large that those before it are not fetched."
+            )
+        self._run("init", "--quiet", "--bare", HISTORY, inside=False)
+        where = ("--git-dir", HISTORY)
+        options = ("--quiet", f"--depth={most}", "--filter=tree:0", "--no-tags", "--no-write-fetch-head")
+        source = (self.request.url, f"+{commit}:{WANTED}")
+        self._run(*where, "fetch", *options, "--no-recurse-submodules", "--", *source, inside=False)
+        log = ("log", f"-{most}", f"--format={LOG_FORMAT}", "--no-show-signature", commit)
+        text = self._run(*where, *log, inside=False).decode(errors="replace")
+        return [parse_log_line(line) for line in text.split("\n") if line]
+
+    def _measure_pack(self) -> int:
+        packs = (self.folder / BARE / "objects" / "pack").glob("*.pack")
+        return sum(pack.stat().st_size for pack in packs)
 
     def list_folder(self, tree: str) -> Iterator[tuple[bytes, str, str]]:
         """The kind, hash and name of each entry of a tree."""
@@ -141,6 +173,19 @@ class Repository:
             if self._run("cat-file", "-t", found).strip() == b"tree":
                 return found
         return None
+
+    def list_direct_files(self, tree: str, ending: str, most: int) -> list[TreeFile]:
+        """The plain files of one folder whose names have an ending, by name."""
+        found: list[TreeFile] = []
+        with self._open("ls-tree", "-l", "-z", tree) as process:
+            for entry in read_entries(process):
+                if not entry.endswith(ending.encode()) or not entry.startswith(FILE_MODES):
+                    continue
+                found.append(parse_entry(entry, tree))
+                if len(found) >= most:
+                    process.kill()
+                    break
+        return found
 
     def list_files(self, tree: str, where: str, most_files: int, most_bytes: int) -> list[TreeFile]:
         """All files below a tree, each a plain one at a plain path."""
@@ -243,6 +288,11 @@ def prepare_variables(folder: Path, request: FetchRequest) -> dict[str, str]:
     return variables
 
 
+def parse_log_line(text: str) -> CommitLine:
+    commit, author, subject, seconds = text.split("\0")
+    return CommitLine(commit=commit, author=author[:200], subject=subject[:200], committed_at=float(seconds))
+
+
 def scheme_of(url: str) -> str:
     return urlsplit(url).scheme or "file"
 
@@ -288,11 +338,11 @@ def parse_entry(entry: bytes, where: str) -> TreeFile:
     return TreeFile(path, blob.decode(), int(size), mode == b"100755")
 
 
-def explain_failure(said: str, request: FetchRequest) -> RepositoryError:
+def explain_failure(printed: str, request: FetchRequest) -> RepositoryError:
     """git's complaint, as a sentence with a next step."""
-    found = [code for pattern, code in PROBLEMS if pattern.search(said)]
+    found = [code for pattern, code in PROBLEMS if pattern.search(printed)]
     code: FetchProblemCode = found[0] if found else "source_unreachable"
-    last = next((line for line in reversed(said.strip().splitlines()) if line.strip()), "git failed")
+    last = next((line for line in reversed(printed.strip().splitlines()) if line.strip()), "git failed")
     detail = last.removeprefix("fatal: ").removeprefix("error: ").strip()[:LONGEST_ERROR]
     if code == "unknown_branch":
         return RepositoryError(code, f"{request.url} has no branch {request.branch!r}; push it first.")

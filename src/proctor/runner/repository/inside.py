@@ -8,6 +8,7 @@ Started in a folder of its own; writes its answer there. Knows nothing of server
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from proctor.errors import ConfigError, did_you_mean
 from proctor.projects.layout import ROLLOUTS
 from proctor.runner.repository.git import Repository, RepositoryError
+from proctor.runner.repository.recipes import list_recipes
 from proctor.runner.repository.request import (
     RESULT_FILE,
     SOURCE_FILE,
@@ -29,16 +31,34 @@ from proctor.runner.repository.rollout_package import describe_package, write_pa
 
 MOST_FILES, MOST_BYTES = 5_000, 100 * 2**20
 MOST_ROLLOUTS = 1_000
+MOST_BRANCHES, MOST_HISTORY = 200, 50
 
 
-def fetch(request: FetchRequest, folder: Path) -> FetchedCommit:
+class StepLog:
+    """What was done, a line each, with the seconds since the start."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self.lines: list[str] = []
+
+    def add(self, text: str) -> None:
+        self.lines.append(f"{time.monotonic() - self._start:6.1f} s  {text}")
+
+
+def fetch(request: FetchRequest, folder: Path, log: StepLog) -> FetchedCommit:
     repository = Repository(folder, request)
     branch = request.branch
     if not request.commit and not branch:
         branch = repository.find_default_branch()
+        log.add(f"{request.url} answers; its default branch is {branch or 'unknown'}")
     commit = repository.fetch()
     author, subject, committed_at = repository.describe(commit)
-    rollouts = list_rollouts(repository, commit)
+    log.add(f"Fetched commit {commit[:12]} by {author}: {subject}")
+    rollouts, recipes = list_rollouts(repository, commit), list_recipes(repository, commit)
+    bad = [each for each in recipes if each.problem]
+    log.add(f"Found {len(rollouts)} rollouts and {len(recipes)} recipes")
+    for each in bad:
+        log.add(f"{each.path} cannot be played: {each.problem}")
     fetched = FetchedCommit(
         commit=commit,
         branch=branch,
@@ -46,9 +66,24 @@ def fetch(request: FetchRequest, folder: Path) -> FetchedCommit:
         subject=subject,
         committed_at=committed_at,
         rollouts=rollouts,
+        recipes=recipes,
         known_hosts=repository.known_hosts,
     )
+    if request.with_history:
+        fetched = add_history(repository, fetched, log)
     return pack_rollout(repository, request, fetched, folder) if request.rollout else fetched
+
+
+def add_history(repository: Repository, fetched: FetchedCommit, log: StepLog) -> FetchedCommit:
+    """Without it, a sync still has what it is for; so what goes wrong here is only logged."""
+    try:
+        branches = repository.list_branches(MOST_BRANCHES)
+        history = repository.list_history(fetched.commit, MOST_HISTORY)
+    except RepositoryError as error:
+        log.add(f"The commits before it cannot be listed: {error}")
+        return fetched
+    log.add(f"Listed {len(branches)} branches and {len(history)} commits")
+    return replace(fetched, branches=branches, history=history)
 
 
 def list_rollouts(repository: Repository, commit: str) -> list[RolloutTree]:
@@ -85,11 +120,12 @@ def pack_rollout(
 
 def main() -> None:
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=FetchRequest)
-    folder = Path.cwd()
+    folder, log = Path.cwd(), StepLog()
     try:
-        outcome = FetchOutcome(fetched=fetch(request, folder))
+        outcome = FetchOutcome(fetched=fetch(request, folder, log), log=log.lines)
     except RepositoryError as error:
-        outcome = FetchOutcome(problem=error.problem)
+        log.add(str(error))
+        outcome = FetchOutcome(problem=error.problem, log=log.lines)
     (folder / RESULT_FILE).write_bytes(msgspec.json.encode(outcome))
 
 

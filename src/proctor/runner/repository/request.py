@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -30,6 +30,8 @@ class FetchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Empty to pack none."""
     package: str = ""
     """The name of the package that the rollout becomes."""
+    with_history: bool = False
+    """Also list the branches, and the last commits before this one."""
     header: str = ""
     """An Authorization header for https."""
     key: str = ""
@@ -49,6 +51,25 @@ class RolloutTree(msgspec.Struct, frozen=True):
     """The hash of its folder: the same as long as nothing in it changes."""
 
 
+class FetchedRecipe(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipe of a commit."""
+
+    path: str
+    recipe: dict[str, Any] = {}
+    """As the file has it."""
+    problem: str = ""
+    """Why it cannot be played."""
+
+
+class CommitLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit as a log lists it."""
+
+    commit: str
+    author: str = ""
+    subject: str = ""
+    committed_at: float = 0.0
+
+
 class FetchedCommit(msgspec.Struct, frozen=True, kw_only=True):
     """A commit, and the rollout that was packed."""
 
@@ -58,6 +79,10 @@ class FetchedCommit(msgspec.Struct, frozen=True, kw_only=True):
     subject: str = ""
     committed_at: float = 0.0
     rollouts: list[RolloutTree] = []
+    recipes: list[FetchedRecipe] = []
+    branches: list[str] = []
+    history: list[CommitLine] = []
+    """This commit and those before it, newest first; empty if it was not asked for, or is not available."""
     wheel_name: str = ""
     files: list[str] = []
     """Of the rollout."""
@@ -76,3 +101,5 @@ class FetchOutcome(msgspec.Struct, frozen=True):
 
     fetched: FetchedCommit | None = None
     problem: FetchProblem | None = None
+    log: list[str] = []
+    """What was done, a line each."""

@@ -56,21 +56,17 @@ only-include = ["{module}"]
 
 
 class RolloutPackage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a package of a rollout is called and requires."""
+    """What a package is called and requires."""
 
     name: str
     version: str
-    rollout: str
+    description: str
     requires_python: str = ""
     dependencies: list[str] = []
 
     @property
     def module(self) -> str:
         return module_name(self.name)
-
-    @property
-    def description(self) -> str:
-        return f"The rollout {self.rollout} of a repository."
 
     @property
     def wheel_name(self) -> str:
@@ -101,7 +97,7 @@ def describe_package(name: str, rollout: str, tree: str, files: Mapping[str, byt
     return RolloutPackage(
         name=name,
         version=version_of_tree(tree),
-        rollout=rollout,
+        description=f"The rollout {rollout} of a repository.",
         requires_python=python,
         dependencies=kept,
     )

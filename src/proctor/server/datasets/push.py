@@ -16,7 +16,7 @@ from proctor.api.bounds import LONGEST_NAME
 from proctor.api.common import new_id
 from proctor.api.datasets import DATASET_NAME, DatasetFormat, DatasetPushResult
 from proctor.api.hub import Visibility
-from proctor.server.blobs import SHA256, Blob
+from proctor.server.announcements import announce_dataset
 from proctor.server.datasets.access import find_dataset, need_dataset
 from proctor.server.datasets.records import LONGEST_DESCRIPTION, describe_datasets, describe_version
 from proctor.server.db.tables import dataset_versions, datasets
@@ -26,6 +26,7 @@ from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, InvalidError
 from proctor.server.quotas import check_storage
 from proctor.server.settings import Quotas
+from proctor.server.storage.blobs import SHA256, Blob
 
 MOST_VERSIONS = 1_000
 MOST_ROWS = 2**53
@@ -107,6 +108,7 @@ def publish(connection: Connection, caller: Caller, push: DatasetPush, blob: Blo
     version = find_content(connection, dataset.id, push.sha256)
     assert row is not None
     assert version is not None
+    announce_dataset(connection, row)
     return DatasetPushResult(
         dataset=describe_datasets(connection, caller, [row])[0],
         version=describe_version(version),

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, delete, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, select, tuple_, update
 
 from proctor.api.common import Page
 from proctor.api.datasets import DatasetChange, DatasetInfo, DatasetVersion
 from proctor.api.hub import Visibility
 from proctor.run import ENDED
+from proctor.server.announcements import announce_dataset
 from proctor.server.datasets.access import (
     list_roles,
     need_dataset,
@@ -29,6 +30,8 @@ from proctor.server.problems import ConflictError, NotFoundError
 
 LATEST = "latest"
 LONGEST_DESCRIPTION = 2_000
+MOST_RUNS = 100
+"""Of a dataset, in its list."""
 HASH_PREFIX = re.compile(r"[0-9a-f]{8,64}")
 SHORT_HASH = 12
 
@@ -149,6 +152,27 @@ def list_datasets(connection: Connection, caller: Caller, wanted: DatasetQuery) 
     return build_page(found, limit, lambda item: (item.updated_at, item.id))
 
 
+def list_runs(connection: Connection, dataset_id: str, readable: ColumnElement[bool] | None) -> list[str]:
+    """The ids of runs that use a version of a dataset, those started last first."""
+    query = (
+        select(runs.c.id)
+        .join(run_datasets, run_datasets.c.run_id == runs.c.id)
+        .join(dataset_versions, dataset_versions.c.id == run_datasets.c.version_id)
+        .where(dataset_versions.c.dataset_id == dataset_id)
+        .distinct()
+        .add_columns(runs.c.created_at)
+        .order_by(runs.c.created_at.desc())
+        .limit(MOST_RUNS)
+    )
+    return list(connection.execute(query if readable is None else query.where(readable)).scalars())
+
+
+def save_count(connection: Connection, version_id: str, rows: int, columns: list[str]) -> None:
+    """What was counted of a version that was pushed without."""
+    uncounted = (dataset_versions.c.id == version_id) & dataset_versions.c.rows.is_(None)
+    connection.execute(update(dataset_versions).where(uncounted).values(rows=rows, columns=columns))
+
+
 # Changing
 
 
@@ -156,6 +180,7 @@ def change_dataset(
     connection: Connection, caller: Caller, owner: str, name: str, wanted: DatasetChange
 ) -> DatasetInfo:
     row = need_dataset(connection, caller, owner, name, "owner")
+    announce_dataset(connection, row, wanted.visibility)
     check_text(wanted.description or "", "description", longest=LONGEST_DESCRIPTION, allowed=LINES)
     given = {"visibility": wanted.visibility, "description": wanted.description}
     values = {name: value for name, value in given.items() if value is not None}
@@ -171,6 +196,7 @@ def remove_dataset(connection: Connection, caller: Caller, owner: str, name: str
     known = versions_of(connection, [row.id])
     refuse_in_use(connection, f"{owner}/{name}", known)
     connection.execute(delete(datasets).where(datasets.c.id == row.id))
+    announce_dataset(connection, row)
     return [each.sha256 for each in known]
 
 
@@ -179,6 +205,7 @@ def remove_version(connection: Connection, caller: Caller, owner: str, name: str
     row = find_version(connection, dataset, wanted)
     refuse_in_use(connection, f"{owner}/{name}@{row.sha256[:SHORT_HASH]}", [row])
     connection.execute(delete(dataset_versions).where(dataset_versions.c.id == row.id))
+    announce_dataset(connection, dataset)
     return [row.sha256]
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Any, BinaryIO
+from functools import partial
 
 from litestar import Router, delete, get, patch, put
 from litestar.exceptions import ClientException
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import Stream
 from litestar.status_codes import HTTP_201_CREATED
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from proctor.api.common import Page
@@ -20,11 +19,13 @@ from proctor.api.datasets import (
     DatasetChange,
     DatasetFormat,
     DatasetInfo,
+    DatasetPreview,
     DatasetPushResult,
     DatasetVersion,
 )
 from proctor.api.hub import Visibility
-from proctor.server.blobs import BLOCK_BYTES, Blob
+from proctor.api.runs import RunInfo
+from proctor.server.audit.changes import Audit, AuditDependency, name_changes
 from proctor.server.datasets import records
 from proctor.server.datasets.access import need_dataset
 from proctor.server.datasets.push import DatasetPush, check_push, check_room, parse_columns, publish
@@ -32,11 +33,17 @@ from proctor.server.openapi.described import BINARY, OPEN, describe
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ConflictError, InvalidError, NotFoundError, TooLargeError
+from proctor.server.reading.listed_runs import describe_runs
 from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency
-from proctor.server.runs.streams import counted_stream
+from proctor.server.runs.sharing import readable_runs
+from proctor.server.runs.streams import counted_stream, name_reader
 from proctor.server.settings import Settings
-from proctor.server.unused_files import remove_unused_files
+from proctor.server.storage.blobs import Blob
+from proctor.server.storage.downloads import send_file
+from proctor.server.storage.records import refer_to_files
 
+WritePush = Callable[[Callable[[Connection], DatasetPushResult]], Awaitable[DatasetPushResult]]
+MOST_PREVIEWED = 100
 DATASET = "/datasets/{owner:str}/{name:str}"
 VERSION = DATASET + "/versions/{sha256:str}"
 
@@ -57,6 +64,7 @@ async def push_dataset(
     sha256: FromPath[str],
     caller: CallerDependency,
     platform: PlatformDependency,
+    audit: AuditDependency,
     format: FromQuery[DatasetFormat],  # noqa: A002
     rows: FromQuery[int | None] = None,
     columns: FromQuery[str] = "[]",
@@ -81,33 +89,43 @@ async def push_dataset(
         blob = await platform.blobs.receive(request.stream(), most)
     except ClientException as error:  # the client went away
         raise InvalidError("The push broke off; send it again.") from error
-    return await publish_blob(platform, caller, push, blob)
+    return await publish_blob(platform, caller, audit, push, blob)
 
 
 async def publish_blob(
-    platform: Platform, caller: Caller, push: DatasetPush, blob: Blob
+    platform: Platform,
+    caller: Caller,
+    audit: Audit,
+    push: DatasetPush,
+    blob: Blob,
+    write: WritePush | None = None,
 ) -> DatasetPushResult:
-    """Make a file that has arrived a version, or remove it."""
+    """Make a file that has arrived a version, or remove it. `write` runs the transaction, to add to it."""
 
     def work(connection: Connection) -> DatasetPushResult:
-        if not platform.blobs.has(blob.sha256):
-            raise ConflictError("The file of this push was deleted at the same moment; push again.")
+        refer_to_files(connection, [blob.sha256])
         check_room(connection, caller, push, blob.size, platform.settings.quotas)
         return publish(connection, caller, push, blob)
 
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(remove_unused_files, platform, [blob.sha256])
+        stack.push_async_callback(platform.blobs.remove_unused, [blob.sha256])
         if blob.sha256 != push.sha256:
             raise InvalidError(
                 f"The file that arrived has the SHA-256 {blob.sha256}, not {push.sha256}; was it changed "
                 f"meanwhile? Push it again.",
                 code="content_mismatch",
             )
-        async with platform.publishing:
-            try:
-                return await platform.database.write(work)
-            except IntegrityError as error:
-                raise ConflictError("Another push published it at the same moment; push again.") from error
+        try:
+            recorded = audit.of(caller, "dataset.push", name_pushed, work)
+            return await (platform.database.write(recorded) if write is None else write(recorded))
+        except IntegrityError as error:
+            raise ConflictError("Another push published it at the same moment; push again.") from error
+
+
+def name_pushed(result: DatasetPushResult) -> str | None:
+    """What a push changed, if it did."""
+    made = result.dataset
+    return f"{made.owner}/{made.name}" if result.created else None
 
 
 def check_length(header: str | None, most: int) -> int:
@@ -177,34 +195,51 @@ async def read_dataset_content(
     owner: FromPath[str],
     name: FromPath[str],
     sha256: FromPath[str],
+    request: HttpRequest,
     caller: CallerDependency,
     platform: PlatformDependency,
 ) -> Stream:
     dataset, row = await platform.database.read(records.resolve_version, caller, owner, name, sha256)
-    file = await asyncio.to_thread(open_content, platform, row)
-    return Stream(
-        counted_stream(platform, caller, read_blocks(file)),
-        media_type=BINARY,
-        headers={
-            "content-length": str(row.size),
-            "etag": f'"{row.sha256}"',
-            "content-disposition": f'attachment; filename="{dataset.name}.{row.format}"',
-        },
+    counted = partial(counted_stream, platform, caller)
+    return await send_file(platform, request, row.sha256, f"{dataset.name}.{row.format}", wrap=counted)
+
+
+@get(f"{VERSION}/preview", summary="Its first rows, as text", opt=OPEN)
+async def preview_dataset(
+    owner: FromPath[str],
+    name: FromPath[str],
+    sha256: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    rows: FromQuery[int] = 20,
+) -> DatasetPreview:
+    if not 1 <= rows <= MOST_PREVIEWED:
+        raise InvalidError(f"rows must be between 1 and {MOST_PREVIEWED}.", field="rows")
+    _, version = await platform.database.read(records.resolve_version, caller, owner, name, sha256)
+    reader = name_reader(caller)
+    with platform.previews.taking(reader):
+        try:
+            async with platform.blobs.local(version.sha256) as file:
+                found = await platform.inspector.preview(reader, file, version.format, rows)
+        except FileNotFoundError as error:
+            raise NotFoundError("This version was deleted at this moment.") from error
+    return DatasetPreview(
+        columns=found.columns, rows=found.rows, is_whole=found.is_whole, problem=found.problem
     )
 
 
-def open_content(platform: Platform, version: Row[Any]) -> BinaryIO:
-    """An open file stays readable to its end, also if the version is deleted meanwhile."""
-    try:
-        return platform.blobs.path(version.sha256).open("rb")
-    except FileNotFoundError as error:
-        raise NotFoundError("This version was deleted at this moment.") from error
+@get(f"{DATASET}/runs", summary="The runs that use it and that you may read, those started last first")
+async def list_dataset_runs(
+    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> Page[RunInfo]:
+    def work(connection: Connection) -> list[RunInfo]:
+        dataset = need_dataset(connection, caller, owner, name)
+        return describe_runs(
+            connection, caller, records.list_runs(connection, dataset.id, readable_runs(connection, caller))
+        )
 
-
-async def read_blocks(file: BinaryIO) -> AsyncGenerator[bytes, None]:
-    with file:
-        while block := await asyncio.to_thread(file.read, BLOCK_BYTES):
-            yield block
+    caller.need("runs:read")
+    return Page(await platform.database.read(work))
 
 
 # Changing
@@ -217,16 +252,23 @@ async def change_dataset(
     data: JSONBody[DatasetChange],
     caller: CallerDependency,
     platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> DatasetInfo:
-    return await platform.database.write(records.change_dataset, caller, owner, name, data)
+    work = audit.of(caller, "dataset.change", f"{owner}/{name}", records.change_dataset, name_changes(data))
+    return await platform.database.write(work, caller, owner, name, data)
 
 
 @delete(DATASET, summary="Delete it with all its versions; runs keep their results")
 async def delete_dataset(
-    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+    owner: FromPath[str],
+    name: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> None:
-    files = await platform.database.write(records.remove_dataset, caller, owner, name)
-    await remove_unused_files(platform, files)
+    work = audit.of(caller, "dataset.delete", f"{owner}/{name}", records.remove_dataset)
+    files = await platform.database.write(work, caller, owner, name)
+    await platform.blobs.remove_unused(files)
 
 
 @delete(VERSION, summary="Delete one version")
@@ -236,9 +278,12 @@ async def delete_dataset_version(
     sha256: FromPath[str],
     caller: CallerDependency,
     platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> None:
-    files = await platform.database.write(records.remove_version, caller, owner, name, sha256)
-    await remove_unused_files(platform, files)
+    target = f"{owner}/{name}@{sha256}"
+    work = audit.of(caller, "version.delete", target, records.remove_version)
+    files = await platform.database.write(work, caller, owner, name, sha256)
+    await platform.blobs.remove_unused(files)
 
 
 def create_datasets_router(settings: Settings) -> Router:
@@ -249,6 +294,8 @@ def create_datasets_router(settings: Settings) -> Router:
         list_dataset_versions,
         read_dataset_version,
         read_dataset_content,
+        preview_dataset,
+        list_dataset_runs,
         change_dataset,
         delete_dataset,
         delete_dataset_version,

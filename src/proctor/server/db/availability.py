@@ -1,8 +1,8 @@
 """Whether the database answers, and a way to wait until it does.
 
-A database that restarts costs its callers time, and nothing else: whoever lost a connection waits here, all
-for one task that looks again until it answers. The log gets one line when it goes and one when it is back.
-Knows nothing of transactions.
+A database that restarts costs its callers time, and nothing else: callers that lost a connection wait here,
+all for one task that probes it until it answers. The log gets one line when it goes away and one when it is
+back. Knows nothing of transactions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proctor.api.common import DATABASE_AWAY
 from proctor.errors import ProctorError
 from proctor.support.logs import log
 
-AWAY_SECONDS = 45.0
+PATIENCE_SECONDS = 45.0
 """How long a caller waits for a database that is away; shorter than clients wait for an answer."""
 SILENT_SECONDS = 5.0
 """A database that takes longer than this is asked whether it still answers."""
@@ -63,7 +63,7 @@ class Availability:
             raise DatabaseAwayError(DATABASE_AWAY)
 
     def stop_waiting(self) -> None:
-        """From now on, nobody waits for a database that is away: the server ends."""
+        """From now on, no caller waits for a database that is away: the server ends."""
         self._is_closing = True
         if self._returning is not None:
             self._returning.cancel()
@@ -119,5 +119,5 @@ def is_connection_lost(error: BaseException) -> bool:
 
 def describe_database_error(error: BaseException) -> str:
     """What went wrong with a database, in one line."""
-    said = str(error.orig) if isinstance(error, DBAPIError) else str(error)
-    return " ".join(said.split())
+    message = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+    return " ".join(message.split())

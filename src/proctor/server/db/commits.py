@@ -37,7 +37,7 @@ LOCK_TIMEOUT = text("SET LOCAL lock_timeout = '5s'")
 
 
 class LostConnectionError(Exception):
-    """The connection of a transaction broke; whoever began it can try again."""
+    """The connection of a transaction broke; the caller can try again."""
 
 
 class CommitMark(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ class SingleCommit(Generic[T]):
             last, result = self._uncertain
             if is_committed(self._engine, last):
                 return result
-        with connected(self._engine) as connection:
+        with open_connection(self._engine) as connection:
             transaction = connection.begin()
             made = self._work(connection)
             mark = mark_commit(connection)
@@ -73,7 +73,7 @@ class SingleCommit(Generic[T]):
 
 def is_committed(engine: Engine, mark: CommitMark) -> bool:
     """Waits for a session that is still committing: its mark is locked until then."""
-    with connected(engine) as connection, connection.begin():
+    with open_connection(engine) as connection, connection.begin():
         connection.execute(LOCK_TIMEOUT)
         try:
             found = connection.execute(TOUCH, {"id": mark.id, "at": time.time()})
@@ -90,7 +90,7 @@ def mark_commit(connection: Connection) -> CommitMark | None:
 
 
 @contextmanager
-def connected(engine: Engine) -> Iterator[Connection]:
+def open_connection(engine: Engine) -> Iterator[Connection]:
     """A connection; what fails because it breaks raises LostConnectionError."""
     try:
         with engine.connect() as connection:

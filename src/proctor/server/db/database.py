@@ -19,15 +19,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
-from sqlalchemy.pool import ConnectionPoolEntry, NullPool
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool, QueuePool
 
 from proctor.errors import ConfigError
 from proctor.server.db import space
-from proctor.server.db.availability import AWAY_SECONDS, SILENT_SECONDS, Availability
-from proctor.server.db.commits import LostConnectionError, SingleCommit, connected
+from proctor.server.db.availability import PATIENCE_SECONDS, SILENT_SECONDS, Availability
+from proctor.server.db.commits import LostConnectionError, SingleCommit, open_connection
 from proctor.server.private_files import claim_database
 from proctor.support.logs import log
 
@@ -49,6 +50,9 @@ POSTGRES_TIMEOUTS: dict[str, int] = {
 }
 """How soon a thread notices that the other side is gone; those in the database's address come first."""
 
+IDLE_MILLISECONDS = 15_000
+"""How long a transaction that writes may wait for its server: one that was paused must not hold its locks."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 Work = Callable[Concatenate[Connection, P], T]
@@ -63,19 +67,28 @@ class Database:
         if self.is_sqlite and self.url.database and self.url.database != ":memory:":
             own(Path(self.url.database))
         self._writing = self._engine(writes=True)
-        self._reading = self._engine(writes=False) if self.is_sqlite else self._writing
+        self._reading = self._engine(writes=False)
         self._looking = self._reading if self.is_sqlite else self._postgres(poolclass=NullPool)
         self._writers = ThreadPoolExecutor(1 if self.is_sqlite else WRITERS, "database-write")
         self._readers = ThreadPoolExecutor(READERS, "database-read")
         self.availability = Availability(self._reach)
+        self.on_done: list[Callable[[str, float], None]] = []
+        """Told of each `read` and `write` how many seconds it took, waiting for a thread included."""
 
     async def read(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        began = time.perf_counter()
+        try:
+            return await self._read(work, *args, **kwargs)
+        finally:
+            self._report("read", began)
+
+    async def _read(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self.is_sqlite:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._readers, lambda: self.read_now(work, *args, **kwargs))
 
         def attempt() -> T:
-            with connected(self._reading) as connection, connection.begin():
+            with open_connection(self._reading) as connection, connection.begin():
                 return work(connection, *args, **kwargs)
 
         return await self._repeat(self._readers, attempt)
@@ -83,11 +96,33 @@ class Database:
     async def write(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """All of it is committed when this returns, and nothing if it raises; with DatabaseAwayError, it is
         unknown which."""
+        began = time.perf_counter()
+        try:
+            return await self._write(work, *args, **kwargs)
+        finally:
+            self._report("write", began)
+
+    async def _write(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self.is_sqlite:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._writers, lambda: self.write_now(work, *args, **kwargs))
         once = SingleCommit(self._writing, lambda connection: work(connection, *args, **kwargs))
         return await self._repeat(self._writers, once)
+
+    def _report(self, kind: str, began: float) -> None:
+        for notify in self.on_done:
+            notify(kind, time.perf_counter() - began)
+
+    def count_waiting(self) -> int:
+        """Reads and writes that no thread has begun."""
+        return sum(threads._work_queue.qsize() for threads in (self._readers, self._writers))
+
+    def count_in_use(self) -> int:
+        return sum(count_checked_out(engine) for engine in {self._writing, self._reading})
+
+    @property
+    def pool_size(self) -> int:
+        return READERS + (1 if self.is_sqlite else WRITERS)
 
     def read_now(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._reading.begin() as connection:
@@ -105,7 +140,7 @@ class Database:
             try:
                 return await self._finish(loop.run_in_executor(threads, attempt))
             except LostConnectionError:
-                until = until or time.monotonic() + AWAY_SECONDS
+                until = until or time.monotonic() + PATIENCE_SECONDS
                 await self.availability.wait(until - time.monotonic())
 
     async def _finish(self, working: asyncio.Future[T]) -> T:
@@ -114,7 +149,7 @@ class Database:
             while not working.done():
                 await asyncio.wait({working}, timeout=SILENT_SECONDS)
                 if not working.done() and await self.availability.look() is not None:
-                    await self.availability.wait(AWAY_SECONDS)
+                    await self.availability.wait(PATIENCE_SECONDS)
             return working.result()
         finally:
             working.cancel()  # an attempt that no thread has begun ends with its caller
@@ -164,7 +199,7 @@ class Database:
 
     def _engine(self, *, writes: bool) -> Engine:
         if not self.is_sqlite:
-            return self._postgres(pool_size=READERS + WRITERS)
+            return self._postgres(writes=writes, pool_size=WRITERS if writes else READERS)
         engine = create_engine(
             self.url,
             pool_size=1 if writes else READERS,
@@ -179,16 +214,34 @@ class Database:
                 connection.execute(f"PRAGMA {pragma}")
 
         @event.listens_for(engine, "begin")
-        def begun(connection: Connection) -> None:
+        def begin_transaction(connection: Connection) -> None:
             connection.exec_driver_sql(begin)
 
         return engine
 
-    def _postgres(self, **pool: Any) -> Engine:
+    def _postgres(self, *, writes: bool = False, **pool: Any) -> Engine:
         # An outage is logged once, by Availability; psycopg would add a line for each lost connection.
         logging.getLogger("psycopg").setLevel(logging.ERROR)
-        timeouts = {name: value for name, value in POSTGRES_TIMEOUTS.items() if name not in self.url.query}
-        return create_engine(self.url, connect_args=timeouts, **pool)
+        engine = create_engine(self.url, connect_args=self._timeouts, **pool)
+
+        if writes:
+            event.listen(engine, "connect", limit_idle_transactions)
+        return engine
+
+    @property
+    def _timeouts(self) -> dict[str, int]:
+        return {name: value for name, value in POSTGRES_TIMEOUTS.items() if name not in self.url.query}
+
+    async def connect_to_listen(self) -> psycopg.AsyncConnection[Any]:
+        """A connection to PostgreSQL beside the others, to listen for notifications."""
+        _, where = self._writing.dialect.create_connect_args(self.url)
+        return await psycopg.AsyncConnection.connect(**{**self._timeouts, **where}, autocommit=True)
+
+
+def limit_idle_transactions(connection: psycopg.Connection[Any], _: ConnectionPoolEntry) -> None:
+    connection.autocommit = True
+    connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_MILLISECONDS}")
+    connection.autocommit = False
 
 
 def parse_database_url(url: str) -> URL:
@@ -203,6 +256,11 @@ def parse_database_url(url: str) -> URL:
     except (ArgumentError, NoSuchModuleError) as error:
         raise ConfigError(f"{url!r} is not the address of a database: {error}.") from error
     raise ConfigError(f"--database takes sqlite:///FILE or postgresql://HOST/NAME, not {backend!r}.")
+
+
+def count_checked_out(engine: Engine) -> int:
+    pool = engine.pool
+    return pool.checkedout() if isinstance(pool, QueuePool) else 0
 
 
 def own(file: Path) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from litestar.types import HTTPScope, Receive, Send
+from litestar.types import HTTPScope, Message, Receive, Send
 
 from proctor.wires.codec import encode_json
 from proctor.wires.errors import Refusal
@@ -30,6 +30,8 @@ CODE_HEADER = b"x-proctor-code"
 """The code of a refusal; not every wire has a field for it."""
 UNPRINTABLE = re.compile(rb"[^\x20-\x7e\xa0-\xff]+")
 LONGEST_HEADER = 200
+UNWATCHED_SECONDS = 0.1
+"""How long work may take before its client is watched."""
 BAD_GATEWAY = 502
 
 
@@ -40,9 +42,9 @@ class ClientGoneError(Exception):
 def with_gateway(app: Application, gateway: Application) -> Application:
     """An application whose requests under `/v1` go to the gateway."""
 
-    async def serve(scope: Any, receive: Any, send: Any) -> None:
+    def serve(scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         chosen = gateway if scope["type"] == "http" and is_for_gateway(scope["path"]) else app
-        await chosen(scope, receive, send)
+        return chosen(scope, receive, send)
 
     return serve
 
@@ -79,16 +81,30 @@ def read_request_headers(scope: HTTPScope, wire: Wire) -> RequestHeaders:
 
 
 async def unless_gone(receive: Receive, work: Coroutine[Any, Any, None] | asyncio.Future[None]) -> None:
-    """Do some work while the client stays connected; its whole body must have been received."""
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(receive())
+    """Do some work while the client stays connected; its whole body must have been received.
+
+    The client is watched only after a moment: most reservations are made by then, and watching costs more.
+    """
+    working = asyncio.ensure_future(work)
+    leaving: asyncio.Future[Any] | None = None
+
+    def watch() -> None:
+        nonlocal leaving
+        leaving = asyncio.ensure_future(receive())
+        leaving.add_done_callback(lambda _: working.cancel())
+
+    timer = asyncio.get_running_loop().call_later(UNWATCHED_SECONDS, watch)
     try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientGoneError
-        working.result()
+        await working
+    except asyncio.CancelledError:
+        if leaving is not None and leaving.done():
+            raise ClientGoneError from None
+        raise
     finally:
+        timer.cancel()
         working.cancel()
-        leaving.cancel()
+        if leaving is not None:
+            leaving.cancel()
 
 
 async def send_response(send: Send, content: bytes, status: int = 200, headers: Headers = JSON) -> None:
@@ -96,12 +112,15 @@ async def send_response(send: Send, content: bytes, status: int = 200, headers: 
     await send_chunk(send, content, is_last=True)
 
 
-async def start_response(send: Send, status: int, headers: Headers) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": list(headers)})
+# These are awaited like coroutines, but cost nothing of their own: every answer passes all of them.
 
 
-async def send_chunk(send: Send, content: bytes, *, is_last: bool = False) -> None:
-    await send({"type": "http.response.body", "body": content, "more_body": not is_last})
+def start_response(send: Send, status: int, headers: Headers) -> Awaitable[None]:
+    return send({"type": "http.response.start", "status": status, "headers": list(headers)})
+
+
+def send_chunk(send: Send, content: bytes, *, is_last: bool = False) -> Awaitable[None]:
+    return send({"type": "http.response.body", "body": content, "more_body": not is_last})
 
 
 async def send_refusal(send: Send, wire: Wire, refusal: Refusal) -> None:
@@ -121,3 +140,30 @@ def header_value(text: str) -> bytes:
 def known_status(status: int) -> int:
     """The status of a refusal; 502 for a provider's status that is not an error's."""
     return status if 400 <= status < 600 else BAD_GATEWAY
+
+
+class ResponseSender:
+    """Sends a response, and knows whether it has begun: after that, no status can be sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.is_begun = False
+
+    def __call__(self, message: Message) -> Awaitable[None]:
+        self.is_begun = True
+        return self._send(message)
+
+    async def refuse(self, wire: Wire, refusal: Refusal) -> None:
+        if self.is_begun:
+            await send_chunk(self, wire.encode_broken_stream(refusal), is_last=True)
+        else:
+            await send_refusal(self, wire, refusal)
+
+
+async def send_stream(events: AsyncIterator[bytes], send: ResponseSender) -> None:
+    """Send events as they come; what fails before the first one still has a status of its own."""
+    async for event in events:
+        if not send.is_begun:
+            await start_response(send, 200, STREAM)
+        await send_chunk(send, event)
+    await send_chunk(send, b"", is_last=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 from litestar.types import Receive
@@ -29,6 +29,7 @@ MOST_MESSAGES = 20_000
 MOST_TOOLS = 1_024
 COUNTED_LISTS = {"messages": MOST_MESSAGES, "input": MOST_MESSAGES, "tools": MOST_TOOLS}
 
+P = ParamSpec("P")
 T = TypeVar("T")
 JsonObject = dict[str, Any]
 
@@ -68,9 +69,11 @@ def too_large(message: str) -> GatewayRefusedError:
     return GatewayRefusedError(Refusal(TOO_LARGE.status, TOO_LARGE.code, message))
 
 
-async def off_loop(size: int, work: Callable[[], T]) -> T:
+async def off_loop(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Work on a body: here if it is small, else in a thread."""
-    return work() if size <= INLINE_BYTES else await asyncio.to_thread(work)
+    if size <= INLINE_BYTES:
+        return work(*args, **kwargs)
+    return await asyncio.to_thread(work, *args, **kwargs)
 
 
 def decode_object(content: bytes) -> JsonObject:

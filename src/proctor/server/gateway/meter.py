@@ -1,15 +1,15 @@
 """Books every answered request before its answer is forwarded, many in one transaction.
 
-`book` returns once the call is in the database. Calls that arrive within a few milliseconds are written
-together, because a transaction costs the same for one call as for fifty; what their payers may still spend is
-read in the same transaction. Knows nothing of HTTP or providers.
+What `book` returns is done once the call is in the database. Calls that arrive within a few milliseconds are
+written together, because a transaction costs the same for one call as for fifty; what their payers may still
+spend is read in the same transaction. Knows nothing of HTTP or providers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from sqlalchemy import Connection
@@ -58,16 +58,17 @@ class UsageMeter:
         self._lookups = SingleFlight[PayerKey, Standing]()
         self._prices_until = 0.0
         self._is_closing = False
+        self.on_booked: list[Callable[[LedgerCall], None]] = []
 
-    async def book(self, call: LedgerCall) -> None:
-        """Return once the call is in the database. It is written even if the caller is cancelled."""
+    def book(self, call: LedgerCall) -> asyncio.Future[None]:
+        """Done once the call is in the database. It is written even if nobody waits for that."""
         kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((call, kept))
         if call.is_reserved:
             self._reserver.forget(call.id)
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_all())
-        await kept
+        return kept
 
     async def standing(self, user: str, run_id: str | None) -> Standing:
         payer = (user, run_id)
@@ -105,7 +106,10 @@ class UsageMeter:
         unsure = {payer for call in calls if self._is_limited(payer := (call.user, call.run_id))}
         for left in reversed(range(TRIES)):
             try:
-                booked = await self._database.write(write_batch, calls, unsure, due)
+                is_first_try = left == TRIES - 1
+                booked = await self._database.write(
+                    write_batch, calls, unsure, due, is_first_try=is_first_try
+                )
                 break
             except DatabaseAwayError as error:
                 self._postpone(calls, kept, error)
@@ -141,6 +145,9 @@ class UsageMeter:
             self._waiting = [*zip(calls, kept, strict=True), *self._waiting]
 
     def _finish(self, booked: BookedBatch, calls: Sequence[LedgerCall]) -> None:
+        for notify in self.on_booked:
+            for call in calls:
+                notify(call)
         if booked.prices is not None:
             self._models.reprice(booked.prices)
             self._prices_until = time.monotonic() + PRICES_SECONDS
@@ -160,8 +167,13 @@ class UsageMeter:
 
 
 def write_batch(
-    connection: Connection, calls: Sequence[LedgerCall], unsure: set[PayerKey], with_prices: bool
+    connection: Connection,
+    calls: Sequence[LedgerCall],
+    unsure: set[PayerKey],
+    with_prices: bool,
+    *,
+    is_first_try: bool,
 ) -> BookedBatch:
-    add_calls(connection, calls)
+    add_calls(connection, calls, is_first_try=is_first_try)
     found = {payer: find_standing(connection, *payer) for payer in sorted(unsure, key=str)}
     return BookedBatch(found, load_prices(connection) if with_prices else None)

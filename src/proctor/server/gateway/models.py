@@ -20,18 +20,14 @@ from proctor.agents.tool_loop import TOOL_LOOP
 from proctor.api.ledger import ModelInfo
 from proctor.api.runs import NewRun
 from proctor.client.contexts import KEY_VARIABLE, URL_VARIABLE
-from proctor.config.endpoints import (
-    EMBEDDED_CLIENTS,
-    NO_REGISTRY,
-    Endpoint,
-    Registry,
-    choose_endpoint,
-    host_of,
-)
+from proctor.config.api_addresses import host_of
+from proctor.config.endpoint_choice import choose_endpoint
+from proctor.config.endpoints import EMBEDDED_CLIENTS, NO_REGISTRY, Endpoint, Registry
 from proctor.config.prices import FREE, PRICES, Price
 from proctor.config.providers import ANTHROPIC, DEFAULT_MODEL, GEMINI, OPENAI, OPENROUTER, PRIME, PROVIDERS
 from proctor.config.registry import open_registry
 from proctor.errors import ConfigError, did_you_mean
+from proctor.models.local import CONTEXT_TOKENS
 from proctor.server.problems import ApiError, InvalidError, NotFoundError
 
 REQUEST_SECONDS = 600.0
@@ -92,7 +88,7 @@ class Models:
         """The model of this name, or the default model for None; raises ApiError if there is none."""
         route = self._routes.get(name)
         if route is None:
-            endpoint = self._default() if name is None else self._named(name)
+            endpoint = self._default() if name is None else self._find_endpoint(name)
             if len(self._routes) >= MOST_ROUTES:
                 self._routes.clear()
             route = self._routes[name] = self.route_to(endpoint, name)
@@ -121,8 +117,10 @@ class Models:
             name=name, endpoint=endpoint, provider=provider_of(endpoint), price=self._price(name, endpoint)
         )
 
-    def listed(self) -> list[ModelInfo]:
-        return [describe_model(self.resolve(name)) for name in dict.fromkeys(self._names())]
+    def list_models(self) -> list[ModelInfo]:
+        names = list(dict.fromkeys(self._names()))
+        default = self.resolve(None).name if names else None
+        return [replace(describe_model(self.resolve(name)), is_default=name == default) for name in names]
 
     def _names(self) -> Iterator[str]:
         for alias, endpoint in self.registry.endpoints.items():
@@ -132,7 +130,7 @@ class Models:
             if provider.has_key(self.environ):
                 yield from (each for each in (*PRICES, DEFAULT_MODEL) if each.startswith(beginnings))
 
-    def _named(self, name: str) -> Endpoint:
+    def _find_endpoint(self, name: str) -> Endpoint:
         if len(name) > LONGEST_NAME:
             raise InvalidError(f"A model's name may have at most {LONGEST_NAME} characters.", field="model")
         try:
@@ -212,7 +210,9 @@ def provider_of(endpoint: Endpoint) -> str:
 
 
 def describe_model(route: ModelRoute) -> ModelInfo:
-    info = ModelInfo(id=route.name, provider=route.provider)
+    is_local = route.endpoint.client_type == LOCAL
+    context = CONTEXT_TOKENS if is_local else route.endpoint.context_tokens
+    info = ModelInfo(id=route.name, provider=route.provider, context_tokens=context)
     if route.price is None:
         return info
     return replace(

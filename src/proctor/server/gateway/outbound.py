@@ -13,7 +13,7 @@ import socket
 from collections.abc import Collection
 from typing import Any
 
-from proctor.config.endpoints import address_problem, host_of
+from proctor.config.api_addresses import address_problem, host_of
 from proctor.server.problems import InvalidError
 from proctor.support.addresses import may_connect
 

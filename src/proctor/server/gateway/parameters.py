@@ -135,10 +135,12 @@ def check_parameters(path: str, body: Part) -> None:
         if rule is anything:
             continue
         if rule is None or not (value is None or rule(value)):
-            raise GatewayRefusedError(Refusal(400, "unsupported_parameter", unsupported(name, value, rule)))
+            raise GatewayRefusedError(
+                Refusal(400, "unsupported_parameter", describe_unsupported(name, value, rule))
+            )
 
 
-def unsupported(name: str, value: Any, rule: Rule | None) -> str:
+def describe_unsupported(name: str, value: Any, rule: Rule | None) -> str:
     if rule is None or rule is nothing:
         return f"{name[:100]!r} is not supported by this server; leave it out."
     given = msgspec.json.encode(value)[:100].decode(errors="replace")
@@ -176,8 +178,6 @@ def is_callers(tool: Any) -> bool:
 
 # The content of messages
 
-LISTS = ("input", "messages")
-
 
 def check_stored(body: Part, encoded: bytes) -> None:
     """Refuse parts that refer to a file or an item stored at the provider."""
@@ -195,11 +195,18 @@ def check_stored(body: Part, encoded: bytes) -> None:
 
 def names_item(body: Part) -> bool:
     """Whether an item, or a message's audio, is referred to by its id alone, which needs no type."""
-    items, messages = (listed if isinstance(listed := body.get(name), list) else [] for name in LISTS)
-    return any(
+    items, messages = body.get("input"), body.get("messages")
+    if isinstance(items, list) and any(names_alone(item) for item in items):
+        return True
+    return isinstance(messages, list) and any(
+        isinstance(message, dict) and message.get("audio") is not None for message in messages
+    )
+
+
+def names_alone(item: Any) -> bool:
+    return (
         isinstance(item, dict) and item.get("id") is not None and not (item.get("type") or item.get("role"))
-        for item in items
-    ) or any(isinstance(message, dict) and message.get("audio") is not None for message in messages)
+    )
 
 
 def is_stored(part: Part) -> bool:

@@ -6,7 +6,9 @@ or another limit, than the one that was checked and reserved. Knows nothing of H
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import secrets
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -19,7 +21,7 @@ from proctor.server.gateway.parameters import check_parameters, check_stored, le
 from proctor.server.gateway.upstreams import Upstream
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ForbiddenError
-from proctor.wires import chat, responses
+from proctor.wires import chat_server, responses_server
 from proctor.wires.errors import malformed_error
 from proctor.wires.wire import Wire
 
@@ -32,17 +34,7 @@ class RequestHead(msgspec.Struct):
 
     model: str | None = None
     stream: bool | None = None
-    stream_options: chat.StreamOptions | None = None
-
-
-class OwnEndpoint(msgspec.Struct, frozen=True):
-    """A run's own endpoint, from the run's settings."""
-
-    model: str
-    url: str
-    key_var: str | None
-    client_type: str
-    headers: Mapping[str, str]
+    stream_options: chat_server.StreamOptions | None = None
 
 
 class GatewayRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +67,13 @@ class GatewayRequest(msgspec.Struct, frozen=True, kw_only=True):
         return tokens if self.bound is None else min(tokens, self.bound.prompt)
 
 
+def count_calls() -> Iterator[str]:
+    """Ids of one server's calls: counted after a random beginning, so that the database adds them at one end
+    of its indexes. Ids that are random throughout would change a page each."""
+    beginning = secrets.token_hex(8)
+    return (f"{beginning}{number:012x}" for number in itertools.count())
+
+
 def parse_head(body: Mapping[str, Any]) -> RequestHead:
     try:
         return msgspec.convert(body, RequestHead)
@@ -85,7 +84,7 @@ def parse_head(body: Mapping[str, Any]) -> RequestHead:
 def hides_usage(wire: Wire, head: RequestHead) -> bool:
     """Whether a stream must report its usage although its client did not ask for it."""
     is_wanted = head.stream_options is not None and head.stream_options.include_usage
-    return wire is chat.WIRE and bool(head.stream) and not is_wanted
+    return wire is chat_server.WIRE and bool(head.stream) and not is_wanted
 
 
 def encode_for_own_endpoint(
@@ -115,7 +114,7 @@ def encode_for_provider(
         answer = limit_answer(wire.path, body, answer_limit, endpoint.url)
     if is_native:
         set_for_provider(body, head, wire, endpoint.model)
-        if wire is responses.WIRE and body.get("store") is None:
+        if wire is responses_server.WIRE and body.get("store") is None:
             body["store"] = False  # stored by default, under a key that all users of this server share
     content = encode_object(body)
     check_stored(body, content)
@@ -138,6 +137,7 @@ def need_price(route: ModelRoute, payer: str) -> Price:
             f"No price is known for {route.name}, so {payer}, whose spending is limited, cannot use it; "
             f"an admin can set one with `proctor wallet price {route.name} INPUT OUTPUT`.",
             code="no_price",
+            field="model",
         )
     return route.price
 

@@ -22,6 +22,7 @@ from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
 from proctor.server.ledger import reservations
 from proctor.server.ledger.reservations import LEASE_SECONDS, Grants, Reservation
+from proctor.support.cancellation import cancel_task
 from proctor.support.logs import log
 from proctor.wires.errors import GatewayRefusedError, Refusal
 
@@ -87,10 +88,7 @@ class Reserver:
 
     async def close(self) -> None:
         for task in (self._working, self._renewing):
-            if task is not None:
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+            await cancel_task(task)
         with suppress(DatabaseAwayError):  # their leases expire
             await self._database.write(reservations.release_all, self._holder)
 

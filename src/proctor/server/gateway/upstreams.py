@@ -10,9 +10,8 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from types import TracebackType
 
-import aiohttp
-
-from proctor.config.endpoints import EMBEDDED_CLIENTS, Endpoint, host_of
+from proctor.config.api_addresses import host_of
+from proctor.config.endpoints import EMBEDDED_CLIENTS, Endpoint
 from proctor.contracts import Model
 from proctor.endpoints.endpoint import open_model
 from proctor.endpoints.rate_limit import CHARACTERS_PER_TOKEN, UNKNOWN_ANSWER_TOKENS, RateLimitedModel
@@ -20,6 +19,7 @@ from proctor.endpoints.replicas import ReplicatedModel
 from proctor.errors import ConfigError
 from proctor.models.http_client import HttpClient, ResponseContext
 from proctor.models.http_model import HttpModel
+from proctor.models.http_pool import HttpResponse
 from proctor.server.gateway.outbound import open_public_socket
 
 LARGEST_ANSWER = 64 * 2**20
@@ -50,13 +50,14 @@ class Forwarding(ResponseContext):
         super().__init__(server.http, path, body, headers)
         self._server = server
 
-    async def __aenter__(self) -> aiohttp.ClientResponse:
+    async def __aenter__(self) -> HttpResponse:
         server = self._server
         server.in_flight += 1
         try:
             if server.metered is not None:
                 await server.metered.turn(len(self._body) / CHARACTERS_PER_TOKEN + UNKNOWN_ANSWER_TOKENS)
-            return await super().__aenter__()
+            self._response = await server.http.begin(self._path, self._body, self._headers)
+            return self._response
         except BaseException:
             server.in_flight -= 1
             raise
@@ -94,7 +95,7 @@ class Upstream:
             server = min(self.servers, key=lambda each: each.in_flight)
         return Forwarding(server, path, body, headers)
 
-    async def whole(self, response: aiohttp.ClientResponse) -> bytes:
+    async def whole(self, response: HttpResponse) -> bytes:
         return await self.servers[0].http.whole(response)
 
     def check_size(self, size: int) -> None:

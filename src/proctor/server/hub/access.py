@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, or_, select, true
 
 from proctor.api.hub import ROLE_RANK, Role
@@ -18,6 +19,17 @@ from proctor.server.people.tokens import Caller
 from proctor.server.problems import ForbiddenError, InvalidError, NotFoundError
 
 TEAM_ROLES: dict[str, Role] = {"admin": "owner", "member": "write"}
+
+
+class Readers(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may read one environment."""
+
+    everyone: bool = False
+    names: frozenset[str] = frozenset()
+    """Of users and teams."""
+
+    def __or__(self, other: Readers) -> Readers:
+        return Readers(everyone=self.everyone or other.everyone, names=self.names | other.names)
 
 
 def role_of(connection: Connection, caller: Caller, environment: Row[Any]) -> Role | None:
@@ -79,6 +91,18 @@ def ownership_condition(caller: Caller) -> ColumnElement[bool]:
     """As a condition: the caller's own, their teams', and what was shared with them."""
     given = select(roles.c.environment_id).where(roles.c.holder.in_(list_namespaces(caller)))
     return or_(environments.c.owner.in_(list_namespaces(caller)), environments.c.id.in_(given))
+
+
+def find_readers(connection: Connection, slug: str) -> Readers:
+    """Who may read an environment now; empty if it does not exist."""
+    row = find_environment(connection, *split_slug(slug))
+    if row is None:
+        return Readers()
+    holders = select(roles.c.holder).where(roles.c.environment_id == row.id)
+    return Readers(
+        everyone=row.visibility == "public",
+        names=frozenset({row.owner, *connection.execute(holders).scalars()}),
+    )
 
 
 def check_scope(caller: Caller) -> None:

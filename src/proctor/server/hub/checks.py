@@ -10,10 +10,12 @@ import time
 from collections.abc import Collection
 from typing import Any
 
+import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select, update
 
 from proctor.api.hub import CheckAssignment, CheckResult, CheckStatus
 from proctor.packages.loading import module_name
+from proctor.server.announcements import announce_environment
 from proctor.server.db.tables import environments, versions
 from proctor.server.hub.tasks import store_tasks
 from proctor.server.people.tokens import Caller
@@ -52,7 +54,9 @@ def claim_check(connection: Connection, caller: Caller, now: float | None = None
             check_leases=versions.c.check_leases + 1,
         )
     )
-    return build_assignment(connection, id_)
+    order = build_assignment(connection, id_)
+    announce_environment(connection, order.environment)
+    return order
 
 
 def claimable_condition(now: float) -> ColumnElement[bool]:
@@ -99,11 +103,13 @@ def record_result(connection: Connection, caller: Caller, version_id: str, resul
             check_seconds=result.seconds,
             check_log=strip_unstorable(NO_SECRETS.text(result.log)),
             check_facts=dict(result.facts),
+            check_details=result.details and msgspec.json.encode(result.details),
             check_lease_until=None,
             check_host=None,
             lock=result.lock and strip_unstorable(result.lock),
         )
     )
+    announce_environment(connection, f"{row.owner}/{row.name}")
 
 
 def status_of(result: CheckResult, declared: Collection[str]) -> CheckStatus:

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from litestar import Request, Response, Router, get
 from litestar.params import FromPath
-from litestar.response import File
+from litestar.response import Stream
 from packaging.utils import canonicalize_name
 from sqlalchemy import Connection, Row, select
 
@@ -27,6 +27,7 @@ from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ApiError, NotFoundError, UnauthenticatedError, problem_response
 from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency
+from proctor.server.storage.downloads import send_file
 
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 HTML_TYPE = "application/vnd.pypi.simple.v1+html"
@@ -80,17 +81,17 @@ async def list_files(
 
 @get("/{owner:str}/{name:str}/{file:str}", summary="A wheel, or its metadata")
 async def read_file(
+    request: HttpRequest,
     owner: FromPath[str],
     name: FromPath[str],
     file: FromPath[str],
     caller: CallerDependency,
     platform: PlatformDependency,
-) -> File | Response[bytes]:
+) -> Stream | Response[bytes]:
     rows = await platform.database.read(find_files, caller, owner, name)
     for row in rows:
         if file == row.wheel_name:
-            path = platform.blobs.path(row.wheel_sha256)
-            return File(path, filename=file, media_type="application/octet-stream")
+            return await send_file(platform, request, row.wheel_sha256, file, follows_redirects=True)
         if file == row.wheel_name + METADATA:
             text = await platform.database.read(metadata_of, row.id)
             return Response(text.encode(), media_type="text/plain; charset=utf-8")
@@ -131,7 +132,7 @@ def files_and_hashes(
 
 
 _metadata_hashes: dict[str, str] = {}
-"""By version, which never changes: all metadata of a package may be far more than what is told of it."""
+"""By version, which never changes: all metadata of a package may be far more than what the page shows."""
 
 
 def metadata_hash(connection: Connection, version_id: str) -> str:
@@ -163,7 +164,7 @@ def not_readable_error(caller: Caller, what: str) -> ApiError:
 def describe_file(row: Row[Any], folder: str, metadata_sha256: str) -> dict[str, Any]:
     metadata = {"sha256": metadata_sha256}
     moment = datetime.fromtimestamp(row.created_at, UTC).isoformat(timespec="microseconds")
-    told: dict[str, Any] = {
+    link: dict[str, Any] = {
         "filename": row.wheel_name,
         "url": f"{folder}/{quote(row.wheel_name)}",
         "hashes": {"sha256": row.wheel_sha256},
@@ -172,19 +173,19 @@ def describe_file(row: Row[Any], folder: str, metadata_sha256: str) -> dict[str,
         "core-metadata": metadata,
         "dist-info-metadata": metadata,
     }
-    return told | ({"requires-python": row.requires_python} if row.requires_python else {})
+    return link | ({"requires-python": row.requires_python} if row.requires_python else {})
 
 
-def render_file_link(told: dict[str, Any]) -> str:
-    metadata = f"sha256={told['core-metadata']['sha256']}"
+def render_file_link(link: dict[str, Any]) -> str:
+    metadata = f"sha256={link['core-metadata']['sha256']}"
     attributes = {
-        "href": f"{told['url']}#sha256={told['hashes']['sha256']}",
+        "href": f"{link['url']}#sha256={link['hashes']['sha256']}",
         "data-core-metadata": metadata,
         "data-dist-info-metadata": metadata,
-        **({"data-requires-python": told["requires-python"]} if "requires-python" in told else {}),
+        **({"data-requires-python": link["requires-python"]} if "requires-python" in link else {}),
     }
     words = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
-    return f"<a {words}>{escape(told['filename'])}</a>"
+    return f"<a {words}>{escape(link['filename'])}</a>"
 
 
 def render_projects(

@@ -5,8 +5,10 @@ A published version never changes. Knows nothing of HTTP.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,7 +17,7 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 from proctor.api.common import is_slug, new_id
 from proctor.api.hub import ROLE_RANK, PushForm, PushResult
 from proctor.packages.archive import content_hash
-from proctor.server.blobs import Blob, Blobs
+from proctor.server.announcements import announce_environment
 from proctor.server.db.tables import environments, versions
 from proctor.server.hub.access import find_environment, need_namespace, role_of
 from proctor.server.hub.push_form import ReceivedPush
@@ -30,6 +32,7 @@ from proctor.server.hub.sources import PushedSource, read_source
 from proctor.server.hub.wheels import Wheel, parse_wheel_name, read_wheel
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, ForbiddenError, InvalidError
+from proctor.server.storage.blobs import Blob, Blobs
 
 LONGEST_SUMMARY = 2_000
 LONGEST_REQUIREMENTS = 32_000
@@ -79,11 +82,19 @@ def find_target(connection: Connection, caller: Caller, form: PushForm, name: st
     return row
 
 
-def read_push(received: ReceivedPush, blobs: Blobs) -> Push:
+async def read_push(received: ReceivedPush, blobs: Blobs) -> Push:
     """Read both files; reject them if they disagree."""
-    wheel = read_wheel(blobs.path(received.wheel.sha256), received.wheel_name)
+    try:
+        async with blobs.local(received.wheel.sha256) as wheel, blobs.local(received.source.sha256) as source:
+            return await asyncio.to_thread(read_files, received, wheel, source)
+    except FileNotFoundError as error:  # another push of the same file failed, and removed it
+        raise ConflictError("A file of this push was deleted at the same moment; push again.") from error
+
+
+def read_files(received: ReceivedPush, wheel_file: Path, source_file: Path) -> Push:
+    wheel = read_wheel(wheel_file, received.wheel_name)
     check_description(wheel)
-    source = read_source(blobs.path(received.source.sha256), wheel)
+    source = read_source(source_file, wheel)
     computed = content_hash(source.digests, wheel.digests)
     if computed != received.form.content_hash:
         raise InvalidError(
@@ -141,6 +152,7 @@ def publish(connection: Connection, caller: Caller, push: Push) -> PushResult:
             code="version_exists",
             content_hash=same.content_hash,
         )
+    announce_environment(connection, f"{environment.owner}/{environment.name}")
     now = versions_of(connection, [environment.id])
     mine = next(row for row in now if is_same_version(row.version, push.wheel.version))
     row = connection.execute(select(environments).where(environments.c.id == environment.id)).one()

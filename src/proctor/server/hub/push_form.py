@@ -18,9 +18,9 @@ from multipart import (  # type: ignore[import-untyped]
 
 from proctor.api.field_problems import find_body_problems, refuse
 from proctor.api.hub import PushForm
-from proctor.server.blobs import Blob, Blobs
 from proctor.server.problems import InvalidError, TooLargeError
 from proctor.server.requests import HttpRequest
+from proctor.server.storage.blobs import Blob, Blobs
 
 PARTS = ("form", "wheel", "source")
 LARGEST_FORM = 2**20
@@ -73,7 +73,7 @@ class PushReceiver:
             form = msgspec.json.decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidError(f"The form part of this push is malformed: {error}.") from error
-        refuse(list(find_body_problems(form, PushForm)))
+        refuse(find_body_problems(form, PushForm))
         return msgspec.convert(form, PushForm, strict=False)
 
     async def _file(self) -> Blob:

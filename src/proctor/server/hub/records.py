@@ -6,14 +6,14 @@ import re
 import time
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
-from sqlalchemy import Connection, Row, Text, cast, delete, func, insert, or_, select, tuple_, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from proctor.api.common import Page, new_id
+from proctor.api.common import new_id
 from proctor.api.hub import (
     Check,
     Collaborator,
@@ -22,37 +22,32 @@ from proctor.api.hub import (
     Fork,
     Role,
     Version,
-    Visibility,
+    VersionDetails,
 )
 from proctor.errors import did_you_mean
 from proctor.run import ENDED
+from proctor.server.announcements import announce_environment
 from proctor.server.db.tables import environments, namespaces, roles, runs, versions
 from proctor.server.hub.access import (
-    check_scope,
     find_environment,
     list_roles,
     need_environment,
     need_namespace,
-    ownership_condition,
-    readable_condition,
 )
 from proctor.server.hub.run_policy import find_default
 from proctor.server.hub.tasks import copy_tasks
 from proctor.server.hub.wheels import LONGEST_VERSION
 from proctor.server.names import LINES, check_text
-from proctor.server.paging import build_page, check_limit, decode_cursor
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, InvalidError, NotFoundError
+from proctor.server.storage.records import refer_to_files
 
-Sort = Literal["name", "created_at", "updated_at"]
 LATEST = "latest"
 LONGEST_DESCRIPTION = 10_000
-LONGEST_SEARCH = 100
-"""A database compares it at every place of every description."""
 NEAREST_OF = 50
 """Versions among which a mistyped one is looked for, the newest."""
 HASH_PREFIX = re.compile(r"[0-9a-f]{8,64}")
-LARGE_COLUMNS = frozenset({"files", "metadata_text", "check_log", "lock"})
+LARGE_COLUMNS = frozenset({"files", "metadata_text", "check_log", "check_details", "lock"})
 BRIEF_COLUMNS = [column for column in versions.c if column.name not in LARGE_COLUMNS]
 """What a list of versions shows of each."""
 
@@ -156,7 +151,12 @@ def describe_version(row: Row[Any]) -> Version:
             seconds=row.check_seconds,
             log=getattr(row, "check_log", ""),
         ),
+        details=decode_details(getattr(row, "check_details", None)),
     )
+
+
+def decode_details(stored: bytes | None) -> VersionDetails | None:
+    return None if stored is None else msgspec.json.decode(stored, type=VersionDetails)
 
 
 def describe_environments(
@@ -189,57 +189,6 @@ def describe_environments(
 
 def describe_environment(connection: Connection, caller: Caller, slug: str) -> EnvironmentInfo:
     return describe_environments(connection, caller, [need_environment(connection, caller, slug)])[0]
-
-
-class EnvironmentQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which environments to list."""
-
-    search: str | None = None
-    owner: str | None = None
-    visibility: Visibility | None = None
-    tag: str | None = None
-    mine: bool = False
-    sort: Sort = "updated_at"
-    limit: int = 50
-    cursor: str | None = None
-
-
-def list_environments(
-    connection: Connection, caller: Caller, wanted: EnvironmentQuery
-) -> Page[EnvironmentInfo]:
-    check_scope(caller)
-    column = environments.c[wanted.sort]
-    rises = wanted.sort == "name"
-    query = select(environments).where(readable_condition(connection, caller))
-    if wanted.mine:
-        query = query.where(ownership_condition(caller))
-    if wanted.owner:
-        query = query.where(environments.c.owner == wanted.owner)
-    if wanted.visibility:
-        query = query.where(environments.c.visibility == wanted.visibility)
-    if wanted.tag:
-        written = msgspec.json.encode(wanted.tag).decode()
-        query = query.where(cast(environments.c.tags, Text).contains(written, autoescape=True))
-    if wanted.search:
-        check_text(wanted.search, "search", longest=LONGEST_SEARCH)
-        text = wanted.search.lower()
-        slug = environments.c.owner + "/" + environments.c.name
-        description = func.lower(environments.c.description)
-        query = query.where(
-            or_(slug.contains(text, autoescape=True), description.contains(text, autoescape=True))
-        )
-    place = decode_cursor(wanted.cursor, str if rises else float, str)
-    key = tuple_(column, environments.c.id)
-    if place:
-        query = query.where(key > place if rises else key < place)
-    order = [each.asc() if rises else each.desc() for each in (column, environments.c.id)]
-    limit = check_limit(wanted.limit)
-    rows = connection.execute(query.order_by(*order).limit(limit + 1)).all()
-    return build_page(
-        describe_environments(connection, caller, rows),
-        limit,
-        lambda item: (getattr(item, wanted.sort), item.id),
-    )
 
 
 # Changing
@@ -295,6 +244,7 @@ def fork_environment(connection: Connection, caller: Caller, slug: str, wanted: 
     need_namespace(connection, caller, owner)
     if find_environment(connection, owner, source.name) is not None:
         raise ConflictError(f"{owner}/{source.name} already exists.", code="name_taken")
+    refer_to_files(connection, [version.wheel_sha256, version.source_sha256])
     now, id_ = time.time(), new_id("env")
     connection.execute(
         insert(environments).values(
@@ -314,6 +264,7 @@ def fork_environment(connection: Connection, caller: Caller, slug: str, wanted: 
         copied |= {"check_status": "pending", "check_lease_until": None, "check_host": None}
     connection.execute(insert(versions).values({**copied, "pushed_by": caller.user, "created_at": now}))
     copy_tasks(connection, version.id, copied["id"])
+    announce_environment(connection, f"{owner}/{source.name}")
     return describe_environment(connection, caller, f"{owner}/{source.name}")
 
 

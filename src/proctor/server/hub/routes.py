@@ -10,18 +10,20 @@ from typing import Any
 import msgspec
 from litestar import Response, Router, delete, get, patch, post, put
 from litestar.params import FromPath, FromQuery, JSONBody
-from litestar.response import File
+from litestar.response import Stream
 from litestar.status_codes import HTTP_200_OK, HTTP_201_CREATED, HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
 from sqlalchemy import Connection, Row
 from sqlalchemy.exc import IntegrityError
 
 from proctor.api.common import Page
+from proctor.api.field_problems import decode_query
 from proctor.api.hub import (
     LARGEST_TASKS,
     CheckAssignment,
     CheckResult,
     Collaborator,
     EnvironmentChange,
+    EnvironmentFacets,
     EnvironmentInfo,
     FileText,
     Fork,
@@ -29,19 +31,20 @@ from proctor.api.hub import (
     PushResult,
     TaskInfo,
     Version,
-    Visibility,
 )
-from proctor.server.hub import checks, records, tasks
+from proctor.server.audit.changes import AuditDependency, name_changes
+from proctor.server.hub import catalogue, checks, records, tasks
 from proctor.server.hub.access import need_environment
+from proctor.server.hub.announcements import change_and_announce
 from proctor.server.hub.push import check_may_push, publish, read_push
 from proctor.server.hub.push_form import PushReceiver, ReceivedPush
 from proctor.server.hub.sources import read_path
 from proctor.server.openapi.described import BINARY, OPEN, describe
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
-from proctor.server.problems import ConflictError, ForbiddenError, InvalidError
+from proctor.server.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from proctor.server.quotas import check_storage
-from proctor.server.request_fields import LENIENT
+from proctor.server.request_fields import LENIENT, with_query
 from proctor.server.requests import (
     CallerDependency,
     HttpRequest,
@@ -50,7 +53,8 @@ from proctor.server.requests import (
     run_idempotent,
 )
 from proctor.server.settings import Settings
-from proctor.server.unused_files import remove_unused_files
+from proctor.server.storage.downloads import send_file
+from proctor.server.storage.records import refer_to_files
 
 MOST_TEXT = 2**20
 TEXT_BYTES = 100_000
@@ -67,7 +71,9 @@ VERSION = ENVIRONMENT + "/versions/{version:str}"
     status_code=HTTP_201_CREATED,
     opt=describe(body=PushForm, body_type="multipart/form-data"),
 )
-async def push(request: HttpRequest, caller: CallerDependency, platform: PlatformDependency) -> PushResult:
+async def push(
+    request: HttpRequest, caller: CallerDependency, platform: PlatformDependency, audit: AuditDependency
+) -> PushResult:
     caller.need("environments:write")
     arrivals = PushReceiver(request, platform.blobs, platform.settings.largest_push)
 
@@ -78,24 +84,34 @@ async def push(request: HttpRequest, caller: CallerDependency, platform: Platfor
             await platform.main_index.check(new_name)
 
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(lambda: remove_unused_files(platform, arrivals.kept))
+        stack.push_async_callback(lambda: platform.blobs.remove_unused(arrivals.kept))
         received = await arrivals.receive(check)
-        ready = await asyncio.to_thread(read_push, received, platform.blobs)
+        ready = await read_push(received, platform.blobs)
 
         def work(connection: Connection) -> PushResult:
-            if not all(platform.blobs.has(sha256) for sha256 in arrivals.kept):
-                raise ConflictError("A file of this push was deleted at the same moment; push again.")
+            refer_to_files(connection, arrivals.kept)
             size = received.wheel.size + received.source.size
             check_storage(connection, caller.user, platform.settings.quotas, size)
             return publish(connection, caller, ready)
 
-        async with platform.publishing:
-            try:
-                return await run_idempotent(
-                    request, platform, caller, work, PushResult, content=encode_push(received)
-                )
-            except IntegrityError as error:
-                raise ConflictError("Another push published it at the same moment; push again.") from error
+        try:
+            result = await run_idempotent(
+                request,
+                platform,
+                caller,
+                audit.of(caller, "environment.push", name_pushed, work),
+                PushResult,
+                content=encode_push(received),
+            )
+        except IntegrityError as error:
+            raise ConflictError("Another push published it at the same moment; push again.") from error
+        return result
+
+
+def name_pushed(result: PushResult) -> str | None:
+    """What a push changed, if it did."""
+    made = result.environment
+    return f"{made.owner}/{made.name}@{result.version.version}" if result.created else None
 
 
 def encode_push(received: ReceivedPush) -> bytes:
@@ -105,30 +121,31 @@ def encode_push(received: ReceivedPush) -> bytes:
 # Finding and reading
 
 
-@get("/environments", summary="Environments you may read", opt=OPEN)
+@get(
+    "/environments",
+    summary="Environments you may read",
+    opt={**OPEN, **with_query(catalogue.EnvironmentQuery)},
+)
 async def list_environments(
+    request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
+) -> Page[EnvironmentInfo]:
+    wanted = decode_query(request.query_params.multi_items(), catalogue.EnvironmentQuery)
+    return await platform.database.read(catalogue.list_environments, caller, wanted)
+
+
+@get(
+    "/environments/facets",
+    summary="What they can be narrowed to, with how many environments each value has",
+    opt=OPEN,
+)
+async def read_environment_facets(
     caller: CallerDependency,
     platform: PlatformDependency,
     search: FromQuery[str | None] = None,
-    owner: FromQuery[str | None] = None,
-    visibility: FromQuery[Visibility | None] = None,
-    tag: FromQuery[str | None] = None,
     mine: FromQuery[bool] = False,
-    sort: FromQuery[records.Sort] = "updated_at",
-    limit: FromQuery[int] = 50,
-    cursor: FromQuery[str | None] = None,
-) -> Page[EnvironmentInfo]:
-    wanted = records.EnvironmentQuery(
-        search=search,
-        owner=owner,
-        visibility=visibility,
-        tag=tag,
-        mine=mine,
-        sort=sort,
-        limit=limit,
-        cursor=cursor,
-    )
-    return await platform.database.read(records.list_environments, caller, wanted)
+) -> EnvironmentFacets:
+    wanted = catalogue.EnvironmentQuery(search=search, mine=mine)
+    return await platform.database.read(catalogue.count_facets, caller, wanted)
 
 
 @get(ENVIRONMENT, summary="One environment, with its newest version", opt=OPEN)
@@ -178,8 +195,11 @@ async def read_files(
     if not 1 <= max_bytes <= MOST_TEXT:
         raise InvalidError(f"max_bytes must be between 1 and {MOST_TEXT}.", field="max_bytes")
     row = await find_version(platform, caller, owner, name, version)
-    source = platform.blobs.path(row.source_sha256)
-    return await asyncio.to_thread(read_path, source, row.files, path, max_bytes)
+    try:
+        async with platform.blobs.local(row.source_sha256) as source:
+            return await asyncio.to_thread(read_path, source, row.files, path, max_bytes)
+    except FileNotFoundError as error:
+        raise NotFoundError("This version was deleted at this moment.") from error
 
 
 @get(f"{VERSION}/tasks", summary="Its tasks, as its check found them")
@@ -207,15 +227,13 @@ async def read_source(
     owner: FromPath[str],
     name: FromPath[str],
     version: FromPath[str],
+    request: HttpRequest,
     caller: CallerDependency,
     platform: PlatformDependency,
-) -> File:
+) -> Stream:
     row = await find_version(platform, caller, owner, name, version)
-    return File(
-        platform.blobs.path(row.source_sha256),
-        filename=f"{name}-{row.version}.tar.gz",
-        media_type="application/gzip",
-    )
+    file_name = f"{name}-{row.version}.tar.gz"
+    return await send_file(platform, request, row.source_sha256, file_name, media_type="application/gzip")
 
 
 @get(f"{VERSION}/wheel", summary="Its wheel", media_type=BINARY, opt=OPEN)
@@ -223,13 +241,12 @@ async def read_wheel(
     owner: FromPath[str],
     name: FromPath[str],
     version: FromPath[str],
+    request: HttpRequest,
     caller: CallerDependency,
     platform: PlatformDependency,
-) -> File:
+) -> Stream:
     row = await find_version(platform, caller, owner, name, version)
-    return File(
-        platform.blobs.path(row.wheel_sha256), filename=row.wheel_name, media_type="application/octet-stream"
-    )
+    return await send_file(platform, request, row.wheel_sha256, row.wheel_name)
 
 
 # Changing
@@ -242,16 +259,27 @@ async def change_environment(
     data: JSONBody[EnvironmentChange],
     caller: CallerDependency,
     platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> EnvironmentInfo:
-    return await platform.database.write(records.change_environment, caller, f"{owner}/{name}", data)
+    slug = f"{owner}/{name}"
+    work = audit.of(caller, "environment.change", slug, records.change_environment, name_changes(data))
+    changed = await change_and_announce(platform, slug, work, caller, slug, data)
+    platform.notifier.notify("sharing")  # who may read its runs
+    return changed
 
 
 @delete(ENVIRONMENT, summary="Delete it with all its versions; runs keep their results")
 async def delete_environment(
-    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+    owner: FromPath[str],
+    name: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> None:
-    files = await platform.database.write(records.remove_environment, caller, f"{owner}/{name}")
-    await remove_unused_files(platform, files)
+    slug = f"{owner}/{name}"
+    work = audit.of(caller, "environment.delete", slug, records.remove_environment)
+    files = await change_and_announce(platform, slug, work, caller, slug)
+    await platform.blobs.remove_unused(files)
 
 
 @delete(VERSION, summary="Delete one version; its number can be pushed again")
@@ -261,9 +289,12 @@ async def delete_version(
     version: FromPath[str],
     caller: CallerDependency,
     platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> None:
-    files = await platform.database.write(records.remove_version, caller, f"{owner}/{name}", version)
-    await remove_unused_files(platform, files)
+    slug = f"{owner}/{name}"
+    work = audit.of(caller, "version.delete", f"{slug}@{version}", records.remove_version)
+    files = await change_and_announce(platform, slug, work, caller, slug, version)
+    await platform.blobs.remove_unused(files)
 
 
 @post(f"{ENVIRONMENT}/fork", summary="Copy a version into your own namespace")
@@ -274,6 +305,7 @@ async def fork_environment(
     data: JSONBody[Fork],
     caller: CallerDependency,
     platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> EnvironmentInfo:
     caller.need("environments:write")
 
@@ -281,8 +313,12 @@ async def fork_environment(
         check_storage(connection, caller.user, platform.settings.quotas)
         return records.fork_environment(connection, caller, f"{owner}/{name}", data)
 
-    async with platform.publishing:
-        return await run_idempotent(request, platform, caller, work, EnvironmentInfo)
+    forked = audit.of(caller, "environment.fork", name_forked, work, {"from": f"{owner}/{name}"})
+    return await run_idempotent(request, platform, caller, forked, EnvironmentInfo)
+
+
+def name_forked(made: EnvironmentInfo) -> str:
+    return f"{made.owner}/{made.name}"
 
 
 @get(f"{ENVIRONMENT}/collaborators", summary="The users and teams with a role on it")
@@ -299,8 +335,14 @@ async def put_collaborator(
     data: JSONBody[Collaborator],
     caller: CallerDependency,
     platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> Collaborator:
-    return await platform.database.write(records.put_collaborator, caller, f"{owner}/{name}", data)
+    slug = f"{owner}/{name}"
+    details = {"holder": data.name, "role": data.role}
+    work = audit.of(caller, "role.set", slug, records.put_collaborator, details)
+    changed = await change_and_announce(platform, slug, work, caller, slug, data)
+    platform.notifier.notify("sharing")
+    return changed
 
 
 @delete(f"{ENVIRONMENT}/collaborators/{{who:str}}", summary="Revoke a role")
@@ -310,8 +352,12 @@ async def delete_collaborator(
     who: FromPath[str],
     caller: CallerDependency,
     platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> None:
-    await platform.database.write(records.remove_collaborator, caller, f"{owner}/{name}", who)
+    slug = f"{owner}/{name}"
+    work = audit.of(caller, "role.remove", slug, records.remove_collaborator, {"holder": who})
+    await change_and_announce(platform, slug, work, caller, slug, who)
+    platform.notifier.notify("sharing")
 
 
 # Checks
@@ -332,7 +378,7 @@ async def check_again(
             records.resolve_version(connection, caller, f"{owner}/{name}@{version}")[1]
         )
 
-    return await platform.database.write(work)
+    return await change_and_announce(platform, f"{owner}/{name}", work)
 
 
 @post(
@@ -377,6 +423,7 @@ def create_hub_router(settings: Settings) -> Router:
     routes: list[Callable[..., Any] | Any] = [
         pushes,
         list_environments,
+        read_environment_facets,
         read_environment,
         list_versions,
         read_version,

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select
 
 from proctor.api.hub import ROLE_RANK, Role, RunPolicy
+from proctor.server.db.locks import Lock, lock
 from proctor.server.db.tables import server_settings
 from proctor.server.hub.access import role_of
 from proctor.server.people.tokens import Caller
@@ -21,6 +22,7 @@ NEEDED_ROLES: dict[RunPolicy, Role] = {"readers": "read", "writers": "write"}
 
 def save_default(connection: Connection, policy: RunPolicy) -> None:
     """Keep what the operator chose for environments without a policy of their own."""
+    lock(connection, Lock.FIRST_START)
     connection.execute(delete(server_settings).where(server_settings.c.name == SETTING))
     connection.execute(insert(server_settings).values(name=SETTING, value=policy))
 

@@ -48,17 +48,24 @@ def copy_tasks(connection: Connection, version_id: str, copy_id: str) -> None:
         connection.execute(insert(version_tasks), [{**row._mapping, "version_id": copy_id} for row in found])
 
 
+def is_taskset(connection: Connection, version_id: str) -> bool | None:
+    """Whether its tasks are made from templates, which any agent can work on; None if none are listed."""
+    query = select(version_tasks.c.task).where(version_tasks.c.version_id == version_id)
+    first = connection.execute(query.order_by(version_tasks.c.place).limit(1)).scalar_one_or_none()
+    return None if first is None else bool(_decode(first).template)
+
+
 def list_tasks(connection: Connection, version: Row[Any], wanted: TaskListing) -> Page[TaskInfo]:
     """The tasks of a version, in the order of the environment."""
     limit = check_limit(wanted.limit)
-    place = decode_cursor(wanted.cursor, int)
+    position = decode_cursor(wanted.cursor, int)
     query = select(version_tasks).where(version_tasks.c.version_id == version.id)
     if wanted.slug is not None:
         query = query.where(version_tasks.c.slug == wanted.slug)
-    if place is not None:
-        query = query.where(version_tasks.c.place > place[0])
+    if position is not None:
+        query = query.where(version_tasks.c.place > position[0])
     found = connection.execute(query.order_by(version_tasks.c.place).limit(limit + 1)).all()
-    if not found and place is None:
+    if not found and position is None:
         raise explain_missing(connection, version, wanted.slug)
     page = build_page(
         [(row.place, _decode(row.task)) for row in found], limit, lambda numbered: (numbered[0],)

@@ -68,7 +68,7 @@ def parse_wheel_name(file_name: str) -> WheelName:
 
 def read_wheel(path: Path, file_name: str) -> Wheel:
     """Read a wheel without unpacking it; an InvalidError describes what disagrees."""
-    told = parse_wheel_name(file_name)
+    parsed_name = parse_wheel_name(file_name)
     found: dict[str, str] = {}
     hashed: dict[str, str] = {}
     described: dict[str, bytes] = {}
@@ -82,7 +82,7 @@ def read_wheel(path: Path, file_name: str) -> Wheel:
                 found[member.path] = hashed[member.path] = digest(content)
     except ArchiveError as error:
         raise wheel_error(f"The wheel was rejected: {error}") from error
-    folder = find_info_folder(described, told)
+    folder = find_info_folder(described, parsed_name)
     texts = {name: decode_member(described, f"{folder}/{name}") for name in ("METADATA", "WHEEL", "RECORD")}
     if not texts["WHEEL"].startswith("Wheel-Version: 1."):
         raise wheel_error("This server does not support the wheel's format version.")
@@ -92,10 +92,10 @@ def read_wheel(path: Path, file_name: str) -> Wheel:
     unclear = sorted(STEERING.intersection(unread))
     if unclear:
         raise wheel_error(f"The wheel's METADATA has {unclear[0]!r} twice, or in a malformed way.")
-    check_metadata(metadata, told)
+    check_metadata(metadata, parsed_name)
     return Wheel(
-        name=told.name,
-        version=told.version,
+        name=parsed_name.name,
+        version=parsed_name.version,
         summary=metadata.get("summary", ""),
         keywords=metadata.get("keywords", []),
         requires_python=metadata.get("requires_python", ""),
@@ -112,13 +112,13 @@ def read_whole(content: IO[bytes]) -> bytes:
     return data
 
 
-def find_info_folder(described: Mapping[str, bytes], told: WheelName) -> str:
+def find_info_folder(described: Mapping[str, bytes], parsed_name: WheelName) -> str:
     folders = {path.partition("/")[0] for path in described}
     if len(folders) != 1:
         raise wheel_error(f"The wheel has {len(folders)} .dist-info folders instead of one.")
     folder = folders.pop()
     name, _, version = folder.removesuffix(".dist-info").rpartition("-")
-    if canonicalize_name(name) != told.name or not is_version(version, told.version):
+    if canonicalize_name(name) != parsed_name.name or not is_version(version, parsed_name.version):
         raise wheel_error(f"The wheel's {folder} does not match its file name.")
     return folder
 
@@ -171,9 +171,9 @@ def check_fields(text: str) -> None:
             raise wheel_error(f"The wheel's METADATA has more than {MOST_FIELDS:,} fields.")
 
 
-def check_metadata(metadata: RawMetadata, told: WheelName) -> None:
+def check_metadata(metadata: RawMetadata, parsed_name: WheelName) -> None:
     name, version = metadata.get("name", ""), metadata.get("version", "")
-    if canonicalize_name(name) != told.name or not is_version(version, told.version):
+    if canonicalize_name(name) != parsed_name.name or not is_version(version, parsed_name.version):
         raise wheel_error(f"The wheel's METADATA says {name} {version}, but its file name does not.")
 
 

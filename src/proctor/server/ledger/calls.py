@@ -9,16 +9,16 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 import msgspec
-from sqlalchemy import Connection, bindparam, case, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from proctor.api.ledger import ModelUse as ModelUse
+from proctor.server.db.many_rows import ManyRows
 from proctor.server.db.tables import calls, runs
-from proctor.server.ledger.records import charge, dollars
+from proctor.server.ledger.records import charge
 from proctor.server.ledger.reservations import release
 from proctor.trace import Usage
 
 SEEN = select(calls.c.id).where(calls.c.id.in_(bindparam("ids", expanding=True)))
-ADD = insert(calls)
+ADD = ManyRows(insert(calls))
 COUNT = {
     "input_tokens": runs.c.input_tokens + bindparam("read"),
     "output_tokens": runs.c.output_tokens + bindparam("written"),
@@ -47,18 +47,18 @@ class LedgerCall(msgspec.Struct, frozen=True, kw_only=True):
     """Its worst case was reserved, under its own id."""
 
 
-def add_calls(connection: Connection, made: Sequence[LedgerCall]) -> None:
-    """Book all of them and their costs, or none; calls that were already booked are left as they are.
+def add_calls(connection: Connection, made: Sequence[LedgerCall], *, is_first_try: bool = False) -> None:
+    """Book all of them and their costs, or none; calls that were already booked are left as they are, except
+    on a first try, which then fails.
 
     Releases their reservations in the same transaction.
     """
     if reserved := [call.id for call in made if call.is_reserved]:
         release(connection, reserved)
-    seen = set(connection.execute(SEEN, {"ids": [call.id for call in made]}).scalars())
-    new = [call for call in made if call.id not in seen]
+    new = made if is_first_try else leave_out_booked(connection, made)
     if not new:
         return
-    connection.execute(ADD, [encode_call(call) for call in new])
+    ADD(connection, [encode_call(call) for call in new])
     by_account: dict[tuple[str, str], list[LedgerCall]] = defaultdict(list)
     for call in new:
         by_account[(call.run_id or "", call.owner)].append(call)
@@ -69,6 +69,11 @@ def add_calls(connection: Connection, made: Sequence[LedgerCall]) -> None:
     for (run_id, owner), group in sorted(by_account.items(), key=lambda each: each[0][::-1]):
         if cost := total_cost(group):
             charge(connection, owner, cost, f"calls:{group[0].id}", run_id or None)
+
+
+def leave_out_booked(connection: Connection, made: Sequence[LedgerCall]) -> Sequence[LedgerCall]:
+    seen = set(connection.execute(SEEN, {"ids": [call.id for call in made]}).scalars())
+    return [call for call in made if call.id not in seen]
 
 
 def count_run_usage(connection: Connection, run_id: str, group: Collection[LedgerCall]) -> None:
@@ -101,35 +106,3 @@ def encode_call(call: LedgerCall) -> dict[str, object]:
         "cost": call.cost,
         "is_estimate": call.is_estimate,
     }
-
-
-def usage_by_model(
-    connection: Connection, *, owner: str | None = None, run_id: str | None = None, since: float | None = None
-) -> list[ModelUse]:
-    query = select(
-        calls.c.model,
-        func.count().label("requests"),
-        func.sum(calls.c.input_tokens).label("input_tokens"),
-        func.sum(calls.c.output_tokens).label("output_tokens"),
-        func.sum(calls.c.cached_tokens).label("cached_tokens"),
-        func.sum(calls.c.cost).label("cost"),
-        func.sum(case((calls.c.is_estimate, 1), else_=0)).label("estimated"),
-    )
-    if owner is not None:
-        query = query.where(calls.c.owner == owner)
-    if run_id is not None:
-        query = query.where(calls.c.run_id == run_id)
-    if since is not None:
-        query = query.where(calls.c.at >= since)
-    return [
-        ModelUse(
-            model=row.model,
-            requests=row.requests,
-            input_tokens=int(row.input_tokens),
-            output_tokens=int(row.output_tokens),
-            cached_tokens=int(row.cached_tokens),
-            cost_usd=None if row.cost is None else dollars(int(row.cost)),
-            estimated_requests=int(row.estimated),
-        )
-        for row in connection.execute(query.group_by(calls.c.model).order_by(calls.c.model))
-    ]

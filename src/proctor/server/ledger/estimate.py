@@ -7,7 +7,7 @@ that the check of the version saw. Knows nothing of HTTP or of how models are ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import Any
 
@@ -17,35 +17,16 @@ from sqlalchemy import Connection, select
 from proctor.api.runs import Estimate
 from proctor.config.prices import Price
 from proctor.config.schema import EvalConfig
-from proctor.server.db.tables import rollouts, runs, versions
+from proctor.server.db.tables import versions
+from proctor.server.ledger.past_rollouts import PastRollout, PlannedRun, describe_past, read_past
+from proctor.server.ledger.precision import predict_precision
 from proctor.server.ledger.records import dollars, sum_available
-from proctor.server.people.tokens import Caller
-from proctor.server.runs.records import visibility_condition
+from proctor.server.ledger.volume import NOTHING_KNOWN, guess_sizes, predict_volume
 from proctor.stats.prediction import predict_total
 from proctor.trace import Usage
 
-MOST_ROLLOUTS = 2_000
-"""The newest ones suffice."""
-CHARACTERS_PER_TOKEN = 4
-SHORT_REPLY_TOKENS = 16
-LONG_REPLY_TOKENS = 1_024
-"""Of a reply, if no limit was set."""
-
-
-class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A requested run, with everything it names resolved."""
-
-    environment_id: str
-    version_id: str
-    model: str
-    """The server's name for it."""
-    price: Price | None
-    settings: Mapping[str, Any] = {}
-    payer: str
-    reader: Caller
-    """The user the estimate is for: it reveals nothing of runs that they may not see."""
-    facts: Mapping[str, Any] = {}
-    """What is known of the tasks beyond what the check of the version saw."""
+MOST_COUNTED = 10**9
+"""Of tasks, and of rollouts of one: the formulas are for numbers that somebody could play."""
 
 
 class CostRange(msgspec.Struct, frozen=True):
@@ -57,99 +38,111 @@ class CostRange(msgspec.Struct, frozen=True):
     high: float | None = None
 
 
-def estimate_cost(connection: Connection, planned: PlannedRun) -> Estimate:
-    version = connection.execute(select(versions).where(versions.c.id == planned.version_id)).one()
-    facts = {**version.check_facts, **planned.facts}
-    count = count_rollouts(planned.settings, facts, version.check_tasks)
-    figures = estimate_range(connection, planned, facts, count)
+class PlannedSize(msgspec.Struct, frozen=True):
+    """How much a run will play."""
+
+    tasks: int | None
+    """None if it is unknown."""
+    rollouts_per_task: int
+
+    @property
+    def rollouts(self) -> int | None:
+        return None if self.tasks is None else self.tasks * self.rollouts_per_task
+
+
+def build_estimate(connection: Connection, planned: PlannedRun) -> Estimate:
+    """What a run may take and show."""
+    facts, size = read_size(connection, planned)
+    past, by = read_past(connection, planned)
+    figures = choose_range(planned, facts, size.rollouts, past, by)
+    volume = predict_volume(planned, facts, size.rollouts, past, by)
+    precision = predict_precision(connection, planned, size.tasks, size.rollouts_per_task)
     left = sum_available(connection, planned.payer)
+    available = None if left is None else dollars(left)
+    known = available is not None and figures.likely is not None
     return Estimate(
-        rollouts=count,
+        rollouts=size.rollouts,
+        tasks=size.tasks,
+        rollouts_per_task=size.rollouts_per_task,
         low_usd=figures.low,
         likely_usd=figures.likely,
         high_usd=figures.high,
         basis=figures.basis,
-        available_usd=None if left is None else dollars(left),
+        calls=volume.calls,
+        input_tokens=volume.input_tokens,
+        output_tokens=volume.output_tokens,
+        minutes=volume.minutes,
+        volume_basis=volume.basis,
+        payer=planned.payer,
+        available_usd=available,
+        after_usd=(available or 0.0) - (figures.likely or 0.0) if known else None,
+        halfwidth=precision.halfwidth,
+        halfwidth_is_bound=precision.is_bound,
+        halfwidth_basis=precision.basis,
     )
 
 
-def count_rollouts(settings: Mapping[str, Any], facts: Mapping[str, Any], tasks: int | None) -> int | None:
+def estimate_range(connection: Connection, planned: PlannedRun) -> CostRange:
+    """What it may cost, and nothing else."""
+    facts, size = read_size(connection, planned)
+    past, by = read_past(connection, planned)
+    return choose_range(planned, facts, size.rollouts, past, by)
+
+
+# Its size
+
+
+def read_size(connection: Connection, planned: PlannedRun) -> tuple[Mapping[str, Any], PlannedSize]:
+    version = connection.execute(select(versions).where(versions.c.id == planned.version_id)).one()
+    facts = {**version.check_facts, **planned.facts}
+    return facts, plan_size(planned.settings, facts, version.check_tasks)
+
+
+def plan_size(settings: Mapping[str, Any], facts: Mapping[str, Any], tasks: int | None) -> PlannedSize:
     """From the request, else from the package's own settings, else Proctor's defaults."""
-    examples = whole_number("num_examples", settings, facts)
-    if examples < 0:
-        if tasks is None:
-            return None
+    examples: int | None = whole_number("num_examples", settings, facts)
+    if named := settings.get("task_ids"):
+        examples = len(named)
+    elif examples is None or examples < 0:
         examples = tasks
     elif tasks is not None:
         examples = min(examples, tasks)
-    return examples * max(0, whole_number("rollouts_per_example", settings, facts))
+    return PlannedSize(examples, max(0, whole_number("rollouts_per_example", settings, facts)))
 
 
 def whole_number(name: str, settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
     """A setting that is a count; a package's own settings may be anything."""
     for value in (settings.get(name), facts.get(name)):
         if isinstance(value, int) and not isinstance(value, bool):
-            return value
+            return min(value, MOST_COUNTED)
     return int(next(field.default for field in msgspec.structs.fields(EvalConfig) if field.name == name))
 
 
-def estimate_range(
-    connection: Connection, planned: PlannedRun, facts: Mapping[str, Any], count: int | None
+# Its cost
+
+
+def choose_range(
+    planned: PlannedRun,
+    facts: Mapping[str, Any],
+    count: int | None,
+    past: Sequence[PastRollout],
+    by: str,
 ) -> CostRange:
-    if planned.price is None:
+    price = planned.price
+    if price is None:
         return CostRange(f"No price is known for {planned.model}; an admin can set one.")
     if count is None:
         return CostRange("The number of tasks is unknown: this version was not checked yet.")
-    if figures := range_from_history(connection, planned, planned.price, count):
-        return figures
-    return range_from_prompts(planned, planned.price, facts, count)
-
-
-# From earlier rollouts
-
-
-def range_from_history(
-    connection: Connection, planned: PlannedRun, price: Price, count: int
-) -> CostRange | None:
-    for model, who in ((planned.model, planned.model), (None, "any model")):
-        costs = [price.of(usage) for usage in list_past_usage(connection, planned, model)]
-        if costs:
-            total = predict_total(costs, count)
-            known = "1 earlier rollout" if len(costs) == 1 else f"{len(costs)} earlier rollouts"
-            basis = f"{known} of this environment by {who}, at today's price."
-            return CostRange(basis, total.low, total.likely, total.high)
-    return None
-
-
-def list_past_usage(connection: Connection, planned: PlannedRun, model: str | None) -> list[Usage]:
-    """Tokens of the newest rollouts that used any, of runs that the reader may see."""
-    query = (
-        select(rollouts.c.input_tokens, rollouts.c.output_tokens)
-        .join(runs, runs.c.id == rollouts.c.run_id)
-        .where(runs.c.environment_id == planned.environment_id, rollouts.c.input_tokens > 0)
-        .order_by(runs.c.created_at.desc(), rollouts.c.place.desc())
-        .limit(MOST_ROLLOUTS)
-    )
-    if model is not None:
-        query = query.where(runs.c.model == model)
-    if (visible := visibility_condition(planned.reader)) is not None:
-        query = query.where(visible)
-    return [Usage(row.input_tokens, row.output_tokens) for row in connection.execute(query)]
-
-
-# From prompts
+    if past:
+        total = predict_total([price.of(each.usage) for each in past], count)
+        basis = f"{describe_past(past, by)}, at today's price."
+        return CostRange(basis, total.low, total.likely, total.high)
+    return range_from_prompts(planned, price, facts, count)
 
 
 def range_from_prompts(planned: PlannedRun, price: Price, facts: Mapping[str, Any], count: int) -> CostRange:
-    characters = facts.get("mean_prompt_characters")
-    if not isinstance(characters, int | float):
-        return CostRange("This environment was not played yet, and the size of its prompts is unknown.")
-    prompt = round(characters / CHARACTERS_PER_TOKEN)
-    longest = planned.settings.get("max_tokens") or LONG_REPLY_TOKENS
-    shortest = min(SHORT_REPLY_TOKENS, longest)
-    low, high = (count * price.of(Usage(prompt, reply)) for reply in (shortest, longest))
-    basis = (
-        f"this environment was not played yet; {prompt} tokens of prompt and one reply of {shortest} "
-        f"to {longest} tokens per rollout. Tools and further turns are not included."
-    )
-    return CostRange(basis[0].upper() + basis[1:], low, sqrt(low * high) if low else high / 2, high)
+    sizes = guess_sizes(planned, facts)
+    if sizes is None:
+        return CostRange(NOTHING_KNOWN)
+    low, high = (count * price.of(Usage(sizes.prompt, reply)) for reply in (sizes.shortest, sizes.longest))
+    return CostRange(sizes.basis, low, sqrt(low * high) if low else high / 2, high)

@@ -14,10 +14,12 @@ from sqlalchemy import Connection, bindparam, case, delete, func, insert, select
 
 from proctor.api.common import new_id
 from proctor.api.ledger import Balance, Entry, EntryKind
-from proctor.server.db.tables import accounts, entries, holds, reservations, runs
+from proctor.server.db.tables import accounts, entries, holds, namespaces, reservations, runs
 from proctor.server.problems import NotFoundError, PaymentError
 
 MILLION = 1_000_000
+NEW_RUN = "new"
+"""In place of the id of a run that does not exist yet: nothing is held for it."""
 
 # Built once: every booked call uses these, and building a statement costs more than running it.
 BOOKED = select(entries.c.id).where(entries.c.reference == bindparam("reference"))
@@ -111,7 +113,14 @@ def hold(connection: Connection, run_id: str, owner: str, amount: int) -> None:
     locked = select(accounts.c.balance).where(accounts.c.owner == owner).with_for_update()
     if connection.execute(locked).one_or_none() is None:
         raise no_account_error(owner)
-    left = unclaimed(connection, owner, run_id)
+    check_hold(connection, owner, amount, run_id)
+    settle(connection, run_id)
+    connection.execute(insert(holds).values(run_id=run_id, owner=owner, amount=amount))
+
+
+def check_hold(connection: Connection, owner: str, amount: int, run_id: str | None = None) -> None:
+    """Refuse to hold a sum that an account lacks; without a run, for a new one."""
+    left = read_unclaimed(connection, owner, run_id or NEW_RUN)
     if left is not None and left < amount:
         raise PaymentError(
             f"{owner} has {in_dollars(left)} dollars to spend, but this run needs {in_dollars(amount)} set "
@@ -120,8 +129,6 @@ def hold(connection: Connection, run_id: str, owner: str, amount: int) -> None:
             available_usd=dollars(left),
             needed_usd=dollars(amount),
         )
-    settle(connection, run_id)
-    connection.execute(insert(holds).values(run_id=run_id, owner=owner, amount=amount))
 
 
 def settle(connection: Connection, run_id: str) -> None:
@@ -173,7 +180,7 @@ def claims_on(connection: Connection, owner: str) -> Claims:
     )
 
 
-def unclaimed(connection: Connection, owner: str, run_id: str) -> int | None:
+def read_unclaimed(connection: Connection, owner: str, run_id: str) -> int | None:
     """What can be held for a run: neither held for others nor reserved for calls under way."""
     balance = connection.execute(BALANCE, {"payer": owner}).scalar_one_or_none()
     return None if balance is None else int(balance) - claims_on(connection, owner).beside(run_id)
@@ -237,6 +244,20 @@ def balance_of(connection: Connection, owner: str) -> Balance:
         available_usd=None if row.balance is None else dollars(row.balance - kept),
         spent_usd=dollars(row.spent),
     )
+
+
+def list_balances(connection: Connection, after: str | None, limit: int) -> list[Balance]:
+    """Of users and teams by name, and one more than the limit if there is one."""
+    query = (
+        select(accounts.c.owner)
+        .join(namespaces, namespaces.c.name == accounts.c.owner)
+        .where(namespaces.c.kind.in_(("user", "team")))
+        .order_by(accounts.c.owner)
+        .limit(limit + 1)
+    )
+    if after is not None:
+        query = query.where(accounts.c.owner > after)
+    return [balance_of(connection, owner) for owner in connection.execute(query).scalars().all()]
 
 
 def list_entries(

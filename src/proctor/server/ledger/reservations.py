@@ -7,11 +7,13 @@ for the run first, and never exceed the run's own limit. Knows nothing of HTTP, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
+from proctor.server.db.many_rows import ManyRows
 from proctor.server.db.tables import accounts, reservations, runs
 from proctor.server.ledger.records import Claims, claims_on, in_dollars
 from proctor.server.problems import PaymentError
@@ -30,8 +32,8 @@ FUNDS = (
 BUDGETS = select(runs.c.id, runs.c.max_cost - func.coalesce(runs.c.cost, 0)).where(
     runs.c.id.in_(bindparam("runs", expanding=True)), runs.c.max_cost.is_not(None)
 )
-ADD = insert(reservations)
-RELEASE = delete(reservations).where(reservations.c.id.in_(bindparam("ids", expanding=True)))
+ADD = ManyRows(insert(reservations))
+RELEASE = ManyRows(delete(reservations).where(reservations.c.id == bindparam("call")))
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +52,9 @@ class Funds(msgspec.Struct):
     balance: int | None
     claims: Claims
 
+    def covers(self, amount: int) -> bool:
+        return self.balance is None or self.claims.total + amount <= self.balance
+
 
 class Grants(msgspec.Struct):
     """The results of some reservations, by their ids; those in neither have to wait."""
@@ -63,11 +68,14 @@ def reserve(connection: Connection, wanted: Sequence[Reservation], holder: str, 
     funds = lock_funds(connection, {each.payer for each in wanted})
     budgets = budgets_of(connection, {each.run_id for each in wanted if each.run_id is not None})
     grants = Grants()
+    ample = find_ample(wanted, funds)
     waiting_payers: set[str] = set()
     waiting_runs: set[str | None] = set()
     for each in wanted:
         account, budget = funds[each.payer], budgets.get(each.run_id or "")
-        if refusal := hopeless(each, account, budget):
+        if budget is None and each.payer in ample:
+            grants.granted.add(each.id)
+        elif refusal := hopeless(each, account, budget):
             grants.refused[each.id] = refusal
         elif each.run_id in waiting_runs or (each.payer in waiting_payers and not is_held(each, account)):
             continue
@@ -81,8 +89,16 @@ def reserve(connection: Connection, wanted: Sequence[Reservation], holder: str, 
             grants.granted.add(each.id)
     rows = [as_row(each, holder, now) for each in wanted if each.id in grants.granted]
     if rows:
-        connection.execute(ADD, rows)
+        ADD(connection, rows)
     return grants
+
+
+def find_ample(wanted: Sequence[Reservation], funds: Mapping[str, Funds]) -> set[str]:
+    """The payers who can afford all that is wanted beside everything that is set aside."""
+    sums = Counter[str]()
+    for each in wanted:
+        sums[each.payer] += each.amount
+    return {payer for payer, amount in sums.items() if funds[payer].covers(amount)}
 
 
 def lock_funds(connection: Connection, payers: set[str]) -> Mapping[str, Funds]:
@@ -140,7 +156,7 @@ def lacks_balance(wanted: Reservation, account: Funds) -> bool:
 
 
 def release(connection: Connection, ids: Sequence[str]) -> None:
-    connection.execute(RELEASE, {"ids": list(ids)})
+    RELEASE(connection, [{"call": call_id} for call_id in ids])
 
 
 def release_all(connection: Connection, holder: str) -> None:

@@ -7,19 +7,33 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from litestar import Router, delete, get, post, put
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.status_codes import HTTP_200_OK
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from proctor.api.common import Page
-from proctor.api.ledger import Balance, Entry, Grant, ModelPrice, ModelUse, NewPrice
+from proctor.api.ledger import (
+    Balance,
+    Entry,
+    Grant,
+    ModelPrice,
+    NewPrice,
+    UsageGroup,
+    UsagePeriod,
+    UsageTotal,
+)
 from proctor.api.runs import Estimate, NewRun
 from proctor.config.prices import Price
+from proctor.server.audit.changes import AuditDependency
 from proctor.server.gateway.models import Models
 from proctor.server.hub.records import resolve_version
-from proctor.server.ledger import calls, prices, records
-from proctor.server.ledger.estimate import PlannedRun, estimate_cost
+from proctor.server.ledger import prices, records
+from proctor.server.ledger.estimate import build_estimate
+from proctor.server.ledger.past_rollouts import PlannedRun
+from proctor.server.ledger.usage import UsageFilter, cursor_of, sum_usage
 from proctor.server.names import LINES, check_text
 from proctor.server.paging import build_page, check_limit, decode_cursor
 from proctor.server.people.records import need_team
@@ -34,6 +48,7 @@ from proctor.server.requests import (
 )
 from proctor.server.runs import submission
 from proctor.server.runs.records import need_visible_run
+from proctor.server.runs.streams import name_reader
 
 LONGEST_NOTE = 2_000
 
@@ -68,8 +83,8 @@ async def list_entries(
     limit: FromQuery[int] = 100,
 ) -> Page[Entry]:
     caller.need("runs:read")
-    place = decode_cursor(cursor, float, str)
-    after = None if place is None else (place[0], place[1])
+    position = decode_cursor(cursor, float, str)
+    after = None if position is None else (position[0], position[1])
 
     def work(connection: Connection) -> list[Entry]:
         whose = resolve_owner(connection, caller, owner)
@@ -81,41 +96,67 @@ async def list_entries(
 
 @post("/grants", summary="Add to an account, or take from it")
 async def grant(
-    request: HttpRequest, data: JSONBody[Grant], caller: CallerDependency, platform: PlatformDependency
+    request: HttpRequest,
+    data: JSONBody[Grant],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> Entry:
     caller.need_admin()
     if not math.isfinite(data.amount_usd) or not records.millionths(data.amount_usd):
         raise InvalidError("amount_usd must not be 0.", field="amount_usd")
     check_text(data.note, "note", longest=LONGEST_NOTE, allowed=LINES)
     amount, reference = records.millionths(data.amount_usd), f"grant:{secrets.token_hex(10)}"
-    entry = await run_idempotent(
-        request,
-        platform,
-        caller,
-        lambda connection: records.grant(connection, data.owner, amount, data.note, reference),
-        Entry,
-    )
+
+    def work(connection: Connection) -> Entry:
+        return records.grant(connection, data.owner, amount, data.note, reference)
+
+    granted = audit.of(caller, "balance.grant", data.owner, work, {"amount_usd": data.amount_usd})
+    entry = await run_idempotent(request, platform, caller, granted, Entry)
     platform.meter.forget()
     return entry
 
 
-@get("/usage", summary="Requests, tokens and cost by model, of an account or of one run")
+@get("/balances", summary="The balances of all users and teams, by name; for admins")
+async def list_balances(
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    cursor: FromQuery[str | None] = None,
+    limit: FromQuery[int] = 100,
+) -> Page[Balance]:
+    caller.need_admin()
+    position = decode_cursor(cursor, str)
+    after = None if position is None else position[0]
+    found = await platform.database.read(records.list_balances, after, check_limit(limit))
+    return build_page(found, limit, lambda balance: (balance.owner,))
+
+
+@get("/usage", summary="Requests, tokens and cost by model, run or user, of an account or of one run")
 async def list_usage(
     caller: CallerDependency,
     platform: PlatformDependency,
     owner: FromQuery[str | None] = None,
     run: FromQuery[str | None] = None,
     since: FromQuery[float | None] = None,
-) -> Page[ModelUse]:
+    group: FromQuery[UsageGroup] = "model",
+    by: FromQuery[UsagePeriod | None] = None,
+    cursor: FromQuery[str | None] = None,
+    limit: FromQuery[int] = 1000,
+) -> Page[UsageTotal]:
+    """With `by=day`, one line for each day, the newest first."""
     caller.need("runs:read")
+    position = decode_cursor(cursor, int, str)
+    after = None if position is None else (position[0], position[1])
 
-    def work(connection: Connection) -> list[ModelUse]:
+    def work(connection: Connection) -> list[UsageTotal]:
+        wanted = UsageFilter(run_id=run, since=since, group=group, by=by)
         if run is not None:
             need_visible_run(connection, caller, run)
-            return calls.usage_by_model(connection, run_id=run, since=since)
-        return calls.usage_by_model(connection, owner=resolve_owner(connection, caller, owner), since=since)
+        else:
+            wanted = replace(wanted, owner=resolve_owner(connection, caller, owner))
+        return sum_usage(connection, wanted, after, check_limit(limit))
 
-    return Page(await platform.database.read(work))
+    return build_page(await platform.database.read(work), limit, cursor_of)
 
 
 # Prices
@@ -130,7 +171,11 @@ async def list_prices(caller: CallerDependency, platform: PlatformDependency) ->
 
 @put("/prices/{model:path}", summary="Set the price of a model")
 async def put_price(
-    model: FromPath[Path], data: JSONBody[NewPrice], caller: CallerDependency, platform: PlatformDependency
+    model: FromPath[Path],
+    data: JSONBody[NewPrice],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> ModelPrice:
     caller.need_admin()
     name = parse_model_name(model)
@@ -139,20 +184,24 @@ async def put_price(
         prices.put_price(connection, name, data)
         return prices.load_prices(connection)
 
-    found = await platform.database.write(work)
+    details = msgspec.to_builtins(data)
+    found = await platform.database.write(audit.of(caller, "price.set", name, work, details))
     platform.models.reprice(found)
     return describe_price(name, found[name], platform.models)
 
 
 @delete("/prices/{model:path}", summary="Go back to the list price")
-async def remove_price(model: FromPath[Path], caller: CallerDependency, platform: PlatformDependency) -> None:
+async def remove_price(
+    model: FromPath[Path], caller: CallerDependency, platform: PlatformDependency, audit: AuditDependency
+) -> None:
     caller.need_admin()
+    name = parse_model_name(model)
 
     def work(connection: Connection) -> dict[str, Price]:
-        prices.remove_price(connection, parse_model_name(model))
+        prices.remove_price(connection, name)
         return prices.load_prices(connection)
 
-    platform.models.reprice(await platform.database.write(work))
+    platform.models.reprice(await platform.database.write(audit.of(caller, "price.remove", name, work)))
 
 
 def parse_model_name(model: Path) -> str:
@@ -173,14 +222,13 @@ def price_fields(price: Price) -> dict[str, Any]:
 # Estimates
 
 
-@post("/runs/estimate", summary="What a run may cost, before it starts", status_code=HTTP_200_OK)
+@post("/runs/estimate", summary="What a run may take and show, before it starts", status_code=HTTP_200_OK)
 async def estimate_run(
     data: JSONBody[NewRun], caller: CallerDependency, platform: PlatformDependency
 ) -> Estimate:
     caller.need("runs:read")
     check_tables(data)
-    submission.check_new_run(data)
-    data, route = platform.models.resolve_for_agent(data)
+    data, route = platform.models.resolve_for_agent(submission.check_new_run(data))
 
     def work(connection: Connection) -> Estimate:
         environment, version = resolve_version(connection, caller, data.environment)
@@ -193,9 +241,10 @@ async def estimate_run(
             payer=resolve_owner(connection, caller, data.team),
             reader=caller,
         )
-        return estimate_cost(connection, planned)
+        return build_estimate(connection, planned)
 
-    return await platform.database.read(work)
+    async with platform.reads.turn(name_reader(caller)):
+        return await platform.database.read(work)
 
 
 router = Router(
@@ -205,6 +254,7 @@ router = Router(
         list_entries,
         grant,
         list_usage,
+        list_balances,
         list_prices,
         put_price,
         remove_price,

@@ -43,6 +43,7 @@ TAGS = {
     "secrets": "Secrets and variables of environments. Values go in and never come out.",
     "inference": "Models. They are called below `/v1`, with the requests and errors of their providers.",
     "ledger": "Balances, prices, and what was used.",
+    "admin": "For admins: the audit log, hosts, the queue, storage.",
     "sandboxes": "Sandboxes and instances, for runs that were granted them.",
     "sessions": "Environments that the server runs for one rollout each.",
     "playing": "For hosts, for the processes of runs, and for uploads of runs that were played elsewhere.",

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from sqlalchemy import Column, Connection, Table, delete, insert, select, update
 
 from proctor.api.people import NewToken
-from proctor.server.db.tables import browser_sessions, login_codes
+from proctor.api.session import BrowserLogin
+from proctor.server.db.tables import browser_sessions, login_codes, tokens
 from proctor.server.people import first_login
 from proctor.server.people.tokens import (
     Caller,
@@ -27,7 +28,7 @@ from proctor.server.people.tokens import (
     known_tokens,
     make_token,
 )
-from proctor.server.problems import ForbiddenError, UnauthenticatedError
+from proctor.server.problems import ForbiddenError, NotFoundError, UnauthenticatedError
 
 DAY = 86_400.0
 SESSION_SECONDS = 14 * DAY
@@ -86,11 +87,13 @@ def redeem_code(connection: Connection, code: str, now: float) -> str:
     if row is not None and row.used_at is not None:
         raise UnauthenticatedError(
             "This link was already used, and it works only once. If that was not you, run `proctor logout`, "
-            "which ends every session that it opened; for another link, run `proctor dashboard`.",
+            "which ends every session that it opened; for another link, run `proctor dashboard`, or ask the "
+            "admin who sent it.",
             code="code_used",
         )
     raise UnauthenticatedError(
-        "This link has expired; run `proctor dashboard` for another.", code="code_expired"
+        "This link has expired; run `proctor dashboard` for another, or ask the admin who sent it.",
+        code="code_expired",
     )
 
 
@@ -141,6 +144,40 @@ def resolve_session(connection: Connection, cookie: str) -> Caller:
 
 def end_session(connection: Connection, session_id: str) -> None:
     connection.execute(delete(browser_sessions).where(browser_sessions.c.id == session_id))
+
+
+def list_logins(connection: Connection, caller: Caller, now: float) -> list[BrowserLogin]:
+    """Where a user is logged in, the newest first."""
+    query = (
+        select(browser_sessions, tokens.c.name)
+        .join(tokens, tokens.c.id == browser_sessions.c.token_id)
+        .where(
+            tokens.c.user == caller.user, tokens.c.revoked_at.is_(None), browser_sessions.c.expires_at > now
+        )
+        .order_by(browser_sessions.c.created_at.desc())
+    )
+    return [
+        BrowserLogin(
+            id=row.id,
+            created_at=row.created_at,
+            expires_at=row.expires_at,
+            token_id=row.token_id,
+            token_name=row.name,
+            is_current=row.id == caller.session_id,
+        )
+        for row in connection.execute(query)
+    ]
+
+
+def end_login(connection: Connection, user: str, session_id: str) -> None:
+    theirs = select(tokens.c.id).where(tokens.c.user == user)
+    gone = connection.execute(
+        delete(browser_sessions).where(
+            browser_sessions.c.id == session_id, browser_sessions.c.token_id.in_(theirs)
+        )
+    )
+    if not gone.rowcount:
+        raise NotFoundError(f"You have no login {session_id!r}; it may have ended.")
 
 
 def list_open_sessions(connection: Connection, session_ids: Sequence[str], now: float) -> set[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from proctor.server.people.tokens import Caller
 from proctor.server.singleflight import SingleFlight
@@ -16,23 +17,32 @@ class CallerCache:
         self.seconds = seconds
         self.most = most
         self._known: dict[str, tuple[float, Caller]] = {}
-        self.asked = SingleFlight[str, Caller]()
+        self._lookups = SingleFlight[str, Caller]()
         self.when_forgotten: list[Callable[[], None]] = []
         """Called when permissions have changed."""
 
-    def get(self, word: str) -> Caller | None:
-        found = self._known.get(word)
-        if found is None or found[0] < time.monotonic():
-            return None
-        return found[1]
+    async def find(self, key: str, look_up: Callable[[], Coroutine[Any, Any, Caller]]) -> Caller:
+        found = self._known.get(key)
+        if found is not None and found[0] >= time.monotonic():
+            return found[1]
+        return await self._lookups.ask(key, lambda: self._look_up(key, look_up))
 
-    def put(self, word: str, caller: Caller) -> None:
-        if len(self._known) >= self.most:
-            self._known.clear()
-        self._known[word] = (time.monotonic() + self.seconds, caller)
+    async def _look_up(self, key: str, look_up: Callable[[], Coroutine[Any, Any, Caller]]) -> Caller:
+        lookups = self._lookups
+        caller = await look_up()
+        if lookups is self._lookups:  # otherwise permissions may have changed after they were read
+            if len(self._known) >= self.most:
+                self._known.clear()
+            self._known[key] = (time.monotonic() + self.seconds, caller)
+        return caller
 
     def forget(self) -> None:
         """Permissions have changed."""
+        self.clear()
+        for notify in self.when_forgotten:
+            notify()
+
+    def clear(self) -> None:
+        """Neither what is known nor what is being looked up answers a later request."""
         self._known.clear()
-        for tell in self.when_forgotten:
-            tell()
+        self._lookups = SingleFlight()

@@ -14,6 +14,8 @@ from pathlib import Path
 from sqlalchemy import Connection, select, update
 
 from proctor.api.people import NewToken, NewUser
+from proctor.server.audit.records import add_entry
+from proctor.server.db.locks import Lock, lock
 from proctor.server.db.tables import tokens, users
 from proctor.server.people import records
 from proctor.server.people.tokens import (
@@ -28,10 +30,13 @@ from proctor.server.problems import ConflictError, UnauthenticatedError
 
 ADMIN = "root"
 TOKEN_FILE = "admin-token"
+OPERATOR = Caller(user="")
+"""The user in the audit log: an operator with access to the server's machine."""
 
 
 def add_first_admin(connection: Connection) -> str | None:
     """Create the first admin and a token for their first login, if there are no users yet."""
+    lock(connection, Lock.FIRST_START)
     if records.has_users(connection):
         return None
     records.add_user(connection, NewUser(name=ADMIN, is_admin=True))
@@ -48,6 +53,7 @@ def new_login(connection: Connection) -> str:
     made = make_token(
         connection, kind="first", user=ADMIN, name="first login", scopes=default_scopes(True), expires_at=None
     )
+    add_entry(connection, OPERATOR, "token.add", ADMIN, details={"name": made.token.name})
     return made.secret
 
 

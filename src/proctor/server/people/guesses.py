@@ -1,4 +1,4 @@
-"""Slow down guessing: whoever fails often is refused for a while. Knows nothing of what is guessed."""
+"""Slow down guessing: addresses that fail often are refused for a while. Knows nothing of what is guessed."""
 
 from __future__ import annotations
 

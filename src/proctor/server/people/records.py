@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from msgspec.structs import replace
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
 
 from proctor.api.common import is_slug, new_id
 from proctor.api.people import Member, Membership, NewToken, NewUser, Team, Token, User
@@ -63,6 +65,10 @@ def find_user(connection: Connection, name: str) -> User:
     row = connection.execute(select(users).where(users.c.name == name)).one_or_none()
     if row is None:
         raise NotFoundError(f"There is no user {name!r}.")
+    return describe_user(row)
+
+
+def describe_user(row: Row[Any]) -> User:
     return User(
         id=row.id,
         name=row.name,
@@ -73,15 +79,45 @@ def find_user(connection: Connection, name: str) -> User:
 
 
 def list_users(connection: Connection) -> list[User]:
-    names = connection.execute(select(users.c.name).order_by(users.c.name)).scalars()
-    return [find_user(connection, name) for name in names]
+    seen = (
+        select(tokens.c.user, func.max(tokens.c.last_used_at).label("at"))
+        .where(tokens.c.kind == "user")
+        .group_by(tokens.c.user)
+        .subquery()
+    )
+    query = select(users, seen.c.at).outerjoin(seen, seen.c.user == users.c.name).order_by(users.c.name)
+    return [replace(describe_user(row), last_seen_at=row.at) for row in connection.execute(query)]
 
 
 def disable_user(connection: Connection, name: str, disabled: bool) -> User:
     find_user(connection, name)
+    lock_admins(connection)
     moment = time.time() if disabled else None
     connection.execute(update(users).where(users.c.name == name).values(disabled_at=moment))
+    check_server_has_admin(connection)
     return find_user(connection, name)
+
+
+def set_server_admin(connection: Connection, name: str, is_admin: bool) -> User:
+    """Whoever becomes an admin needs a new token: those they have lack the scope."""
+    find_user(connection, name)
+    lock_admins(connection)
+    connection.execute(update(users).where(users.c.name == name).values(is_admin=is_admin))
+    check_server_has_admin(connection)
+    return find_user(connection, name)
+
+
+def lock_admins(connection: Connection) -> None:
+    """Two admins who suspend each other at the same moment do so one after the other."""
+    connection.execute(select(users.c.id).where(users.c.is_admin).order_by(users.c.id).with_for_update())
+
+
+def check_server_has_admin(connection: Connection) -> None:
+    left = select(users.c.id).where(users.c.is_admin, users.c.disabled_at.is_(None))
+    if connection.execute(left.limit(1)).first() is None:
+        raise ConflictError(
+            "The server would have no admin left; make another user an admin first.", code="last_admin"
+        )
 
 
 def has_users(connection: Connection) -> bool:
@@ -109,8 +145,17 @@ def list_members(connection: Connection, team: str) -> list[Member]:
     return [Member(user=row.user, role=row.role) for row in connection.execute(query)]
 
 
+def lock_team(connection: Connection, team: str) -> Row[Any]:
+    """A team whose members change one after the other: two admins cannot remove each other."""
+    row = connection.execute(select(teams).where(teams.c.name == team).with_for_update()).one_or_none()
+    if row is None:  # deleted or renamed at this moment
+        raise NotFoundError(f"There is no team {team!r}.")
+    return row
+
+
 def put_member(connection: Connection, team: str, member: Member) -> Member:
     find_user(connection, member.user)
+    lock_team(connection, team)
     connection.execute(delete(members).where(members.c.team == team).where(members.c.user == member.user))
     connection.execute(insert(members).values(team=team, user=member.user, role=member.role))
     check_has_admin(connection, team)
@@ -118,6 +163,7 @@ def put_member(connection: Connection, team: str, member: Member) -> Member:
 
 
 def remove_member(connection: Connection, team: str, user: str) -> None:
+    lock_team(connection, team)
     gone = connection.execute(delete(members).where(members.c.team == team).where(members.c.user == user))
     if not gone.rowcount:
         raise NotFoundError(f"{user!r} is not a member of {team!r}.")
@@ -184,8 +230,8 @@ def list_valid_tokens(connection: Connection, *which: ColumnElement[bool]) -> li
     ]
 
 
-def revoke_token(connection: Connection, caller: Caller, token_id: str) -> None:
-    """The caller's own tokens; for admins also those of hosts, which belong to no user."""
+def revoke_token(connection: Connection, caller: Caller, token_id: str) -> str:
+    """The caller's own tokens; for admins also those of hosts, which belong to no user. Returns its name."""
     may = (tokens.c.user == caller.user) & (tokens.c.kind == "user")
     if caller.is_admin and "admin" in caller.scopes:
         may |= tokens.c.kind == "host"
@@ -196,3 +242,4 @@ def revoke_token(connection: Connection, caller: Caller, token_id: str) -> None:
     )
     if not gone.rowcount:
         raise NotFoundError(f"You have no token {token_id!r}.")
+    return str(connection.execute(select(tokens.c.name).where(tokens.c.id == token_id)).scalar_one())

@@ -1,8 +1,11 @@
-"""Users, teams and tokens over HTTP."""
+"""Users and tokens over HTTP."""
 
 from __future__ import annotations
 
-from litestar import Router, delete, get, patch, post, put
+import time
+from typing import Any
+
+from litestar import Router, delete, get, patch, post
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.status_codes import HTTP_201_CREATED
 from sqlalchemy import Connection
@@ -10,21 +13,19 @@ from sqlalchemy import Connection
 from proctor import __version__
 from proctor.api.common import Page
 from proctor.api.people import (
-    Member,
-    Membership,
-    NewTeam,
     NewToken,
     NewUser,
-    Team,
     Token,
     TokenWithSecret,
     User,
     UserWithToken,
     Whoami,
 )
-from proctor.server.people import first_login, records
-from proctor.server.people.tokens import default_scopes, make_token
-from proctor.server.problems import ForbiddenError
+from proctor.api.session import LoginCode, build_login_link
+from proctor.server.audit.changes import Audit, AuditDependency
+from proctor.server.people import first_login, invitations, records
+from proctor.server.people.tokens import Caller, CreatedToken, default_scopes, make_token
+from proctor.server.problems import ForbiddenError, InvalidError
 from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency, run_idempotent
 
 FIRST_TOKEN_DAYS = 90.0
@@ -43,7 +44,11 @@ async def whoami(caller: CallerDependency, platform: PlatformDependency) -> Whoa
 
 @post("/users", summary="Add a user; returns a token to hand over")
 async def add_user(
-    request: HttpRequest, data: JSONBody[NewUser], caller: CallerDependency, platform: PlatformDependency
+    request: HttpRequest,
+    data: JSONBody[NewUser],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> UserWithToken:
     caller.need_admin()
     balance = platform.ledger_start
@@ -59,7 +64,8 @@ async def add_user(
         )
         return UserWithToken(user=user, token=made.secret)
 
-    return await run_idempotent(request, platform, caller, work, UserWithToken)
+    added = audit.of(caller, "user.add", data.name, work, {"is_admin": data.is_admin})
+    return await run_idempotent(request, platform, caller, added, UserWithToken)
 
 
 @get("/users", summary="All users")
@@ -68,87 +74,98 @@ async def list_users(caller: CallerDependency, platform: PlatformDependency) -> 
     return Page(await platform.database.read(records.list_users))
 
 
-@patch("/users/{name:str}", summary="Disable or re-enable a user")
+@patch("/users/{name:str}", summary="Suspend or reactivate a user, or change whether they are an admin")
 async def change_user(
-    name: FromPath[str], caller: CallerDependency, platform: PlatformDependency, disabled: FromQuery[bool]
+    name: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
+    disabled: FromQuery[bool | None] = None,
+    is_admin: FromQuery[bool | None] = None,
 ) -> User:
+    """The last admin can be neither suspended nor made an ordinary user."""
     caller.need_admin()
-    user = await platform.database.write(records.disable_user, name, disabled)
+    if disabled is None and is_admin is None:
+        raise InvalidError("Say what to change: disabled or is_admin.", field="disabled")
+
+    def work(connection: Connection) -> User:
+        if is_admin is not None:
+            records.set_server_admin(connection, name, is_admin)
+            audit.add(connection, caller, "user.admin", name, {"is_admin": is_admin})
+        if disabled is not None:
+            records.disable_user(connection, name, disabled)
+            audit.add(connection, caller, "user.suspend", name, {"disabled": disabled})
+        return records.find_user(connection, name)
+
+    user = await platform.database.write(work)
     platform.callers.forget()
     if disabled:
         await platform.runs.sweep()  # ends what they started
     return user
 
 
-@post("/teams", summary="Found a team; the founder is its admin")
-async def add_team(
-    request: HttpRequest, data: JSONBody[NewTeam], caller: CallerDependency, platform: PlatformDependency
-) -> Team:
-    caller.need("environments:write")
-    start = None if platform.ledger_start is None else 0
-    team = await run_idempotent(
-        request,
-        platform,
-        caller,
-        lambda connection: records.add_team(connection, data.name, caller.user, start),
-        Team,
-    )
+@post(
+    "/users/{name:str}/login-links", summary="A one-time link to hand over, which logs in a browser as a user"
+)
+async def invite_user(
+    name: FromPath[str],
+    request: HttpRequest,
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
+) -> LoginCode:
+    """It replaces links for this user that were not used."""
+    caller.need_admin()
+
+    def work(connection: Connection) -> LoginCode:
+        now = time.time()
+        code = invitations.add_invitation(connection, name, now)
+        link = build_login_link(platform.settings.url, code)
+        return LoginCode(code=code, url=link, expires_at=now + invitations.LINK_SECONDS)
+
+    invited = audit.of(caller, "user.invite", name, work)
+    link = await run_idempotent(request, platform, caller, invited, LoginCode)
     platform.callers.forget()
-    return team
+    return link
 
 
-@get("/teams", summary="Your teams")
-async def list_teams(caller: CallerDependency) -> Page[Membership]:
-    caller.need("environments:read")
-    return Page(records.list_memberships(caller))
+@post("/users/{name:str}/tokens", summary="Create a token for a user; its secret is returned only once")
+async def add_token_for_user(
+    name: FromPath[str],
+    request: HttpRequest,
+    data: JSONBody[NewToken],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
+) -> TokenWithSecret:
+    caller.need_admin()
+
+    def work(connection: Connection) -> TokenWithSecret:
+        return hand_over(connection, caller, name, invitations.add_token_for(connection, name, data), audit)
+
+    return await run_idempotent(request, platform, caller, work, TokenWithSecret)
 
 
-@get("/teams/{team:str}/members", summary="The members of a team")
-async def list_members(
-    team: FromPath[str], caller: CallerDependency, platform: PlatformDependency
-) -> Page[Member]:
-    caller.need("environments:read")
-
-    def work(connection: Connection) -> list[Member]:
-        records.need_team(connection, caller, team)
-        return records.list_members(connection, team)
-
-    return Page(await platform.database.read(work))
+def hand_over(
+    connection: Connection, caller: Caller, owner: str, created: CreatedToken, audit: Audit
+) -> TokenWithSecret:
+    """Record a new token and return it: the only time that its secret is shown."""
+    audit.add(connection, caller, "token.add", owner, describe_token(created.token))
+    return TokenWithSecret(token=created.token, secret=created.secret)
 
 
-@put("/teams/{team:str}/members", summary="Add a user to a team, or change their role")
-async def put_member(
-    team: FromPath[str], data: JSONBody[Member], caller: CallerDependency, platform: PlatformDependency
-) -> Member:
-    caller.need("environments:write")
-
-    def work(connection: Connection) -> Member:
-        records.need_team(connection, caller, team, to_change=True)
-        return records.put_member(connection, team, data)
-
-    member = await platform.database.write(work)
-    platform.callers.forget()
-    return member
-
-
-@delete("/teams/{team:str}/members/{user:str}", summary="Remove a user from a team")
-async def remove_member(
-    team: FromPath[str], user: FromPath[str], caller: CallerDependency, platform: PlatformDependency
-) -> None:
-    caller.need("environments:write")
-
-    def work(connection: Connection) -> None:
-        records.need_team(connection, caller, team, to_change=user != caller.user)
-        records.remove_member(connection, team, user)
-
-    await platform.database.write(work)
-    platform.callers.forget()
-    await platform.runs.sweep()  # ends what they started for the team
+def describe_token(token: Token) -> dict[str, Any]:
+    """What the audit log says of a token."""
+    return {"id": token.id, "name": token.name, "scopes": token.scopes, "expires_at": token.expires_at}
 
 
 @post("/tokens", summary="Create a token; its secret is returned only once", status_code=HTTP_201_CREATED)
 async def add_token(
-    request: HttpRequest, data: JSONBody[NewToken], caller: CallerDependency, platform: PlatformDependency
+    request: HttpRequest,
+    data: JSONBody[NewToken],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> TokenWithSecret:
     is_first = caller.kind == "first"
     if not is_first:
@@ -156,8 +173,7 @@ async def add_token(
 
     def work(connection: Connection) -> TokenWithSecret:
         add = first_login.exchange if is_first else records.add_token
-        made = add(connection, caller, data)
-        return TokenWithSecret(token=made.token, secret=made.secret)
+        return hand_over(connection, caller, caller.user, add(connection, caller, data), audit)
 
     made = await run_idempotent(request, platform, caller, work, TokenWithSecret)
     if is_first:
@@ -166,7 +182,7 @@ async def add_token(
     return made
 
 
-@get("/tokens", summary="One's tokens")
+@get("/tokens", summary="Your tokens")
 async def list_tokens(caller: CallerDependency, platform: PlatformDependency) -> Page[Token]:
     caller.need("tokens:write")
     return Page(await platform.database.read(records.list_tokens, caller.user))
@@ -174,11 +190,16 @@ async def list_tokens(caller: CallerDependency, platform: PlatformDependency) ->
 
 @delete("/tokens/{token_id:str}", summary="Revoke a token at once")
 async def revoke_token(
-    token_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+    token_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency, audit: AuditDependency
 ) -> None:
     if token_id != caller.token_id:  # the holder of a token may always revoke it
         caller.need("tokens:write")
-    await platform.database.write(records.revoke_token, caller, token_id)
+
+    def work(connection: Connection) -> None:
+        name = records.revoke_token(connection, caller, token_id)
+        audit.add(connection, caller, "token.revoke", caller.user, {"id": token_id, "name": name})
+
+    await platform.database.write(work)
     platform.callers.forget()
 
 
@@ -189,11 +210,8 @@ router = Router(
         add_user,
         list_users,
         change_user,
-        add_team,
-        list_teams,
-        list_members,
-        put_member,
-        remove_member,
+        invite_user,
+        add_token_for_user,
         add_token,
         list_tokens,
         revoke_token,

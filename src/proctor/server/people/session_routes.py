@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 
 from litestar import Router, delete, get, post
-from litestar.params import JSONBody
+from litestar.params import FromPath, JSONBody
 from litestar.response import Response
+from sqlalchemy import Connection
 
 from proctor import __version__
+from proctor.api.common import Page
 from proctor.api.people import SCOPES
-from proctor.api.session import LoginCode, NewSession, SessionInfo, build_login_link
+from proctor.api.session import BrowserLogin, LoginCode, NewSession, SessionInfo, build_login_link
+from proctor.server.audit.changes import Audit, AuditDependency
 from proctor.server.browser_requests import (
     build_session_cookie,
     check_is_kept,
@@ -43,7 +46,10 @@ from proctor.server.requests import (
     opt={**LOGS_IN, **OPEN},
 )
 async def log_in(
-    request: HttpRequest, data: JSONBody[NewSession], platform: PlatformDependency
+    request: HttpRequest,
+    data: JSONBody[NewSession],
+    platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> Response[SessionInfo]:
     """The answer sets the session's cookie, which no script can read."""
     if was_sent_by_page(request.headers):
@@ -56,7 +62,7 @@ async def log_in(
     )
     platform.guesses.check(address, time.monotonic())
     try:
-        opened = await open_session(platform, data)
+        opened = await open_session(platform, data, audit)
     except UnauthenticatedError:
         platform.guesses.record_failure(address, time.monotonic())
         raise
@@ -65,14 +71,23 @@ async def log_in(
     return Response(await describe_session(platform, opened.caller), headers={"set-cookie": cookie})
 
 
-async def open_session(platform: Platform, data: NewSession) -> OpenedSession:
+async def open_session(platform: Platform, data: NewSession, audit: Audit) -> OpenedSession:
     if (data.token is None) == (data.code is None):
         raise InvalidError("Send a token or a code, and not both.", field="token")
-    if data.code is not None:
-        return await platform.database.write(browser_sessions.open_with_code, data.code, time.time())
-    caller = await caller_from_token(platform, (data.token or "").strip())
-    opened = await platform.database.write(browser_sessions.open_session, caller, time.time())
-    if caller.kind == "first":
+    holder = None if data.token is None else await caller_from_token(platform, data.token.strip())
+
+    def work(connection: Connection) -> OpenedSession:
+        now = time.time()
+        if holder is None:
+            opened = browser_sessions.open_with_code(connection, data.code or "", now)
+        else:
+            opened = browser_sessions.open_session(connection, holder, now)
+        way = "link" if holder is None else "token"
+        audit.add(connection, opened.caller, "login.open", opened.caller.user, {"with": way})
+        return opened
+
+    opened = await platform.database.write(work)
+    if holder is not None and holder.kind == "first":
         platform.callers.forget()
         await platform.database.read(first_login.remove_used, platform.data)
     return opened
@@ -80,17 +95,17 @@ async def open_session(platform: Platform, data: NewSession) -> OpenedSession:
 
 @get("/session", summary="Who is logged in", opt=OPEN)
 async def read_login(request: HttpRequest, platform: PlatformDependency) -> Response[SessionInfo]:
-    """Answers also if nobody is, or their session is over."""
+    """Also answers if no user is logged in, or the session has ended."""
     try:
         caller = await caller_from_connection(request, platform)
     except UnauthenticatedError:
         removal = {"set-cookie": build_session_cookie(platform.settings.url, "", 0)}
-        return Response(await describe_session(platform, ANONYMOUS), headers=removal)
+        return Response(SessionInfo(is_over=True, server_version=__version__), headers=removal)
     return Response(await describe_session(platform, caller))
 
 
 async def describe_session(platform: Platform, caller: Caller) -> SessionInfo:
-    if caller.is_anonymous or not caller.user:
+    if caller.is_anonymous or caller.kind != "user":  # a run must not learn who else its owner works with
         return SessionInfo(server_version=__version__)
     return SessionInfo(
         user=await platform.database.read(records.find_user, caller.user),
@@ -102,7 +117,9 @@ async def describe_session(platform: Platform, caller: Caller) -> SessionInfo:
 
 
 @delete("/session", summary="Log out: end the browser's session", status_code=204, opt=OPEN)
-async def log_out(request: HttpRequest, platform: PlatformDependency) -> Response[None]:
+async def log_out(
+    request: HttpRequest, platform: PlatformDependency, audit: AuditDependency
+) -> Response[None]:
     """Its cookie is removed even if the session was already over."""
     cookie = find_session_cookie(request.headers, platform.settings.url)
     if cookie:
@@ -111,19 +128,24 @@ async def log_out(request: HttpRequest, platform: PlatformDependency) -> Respons
             caller = await caller_from_session(platform, cookie)
         except UnauthenticatedError:
             caller = ANONYMOUS
-        await platform.database.write(browser_sessions.end_session, caller.session_id)
+        target = caller.user or None  # nothing ends if the session was over
+        ended = audit.of(caller, "login.end", lambda _: target, browser_sessions.end_session)
+        await platform.database.write(ended, caller.session_id)
         platform.callers.forget()
     removal = build_session_cookie(platform.settings.url, "", 0)
     return Response(None, status_code=204, headers={"set-cookie": removal})
 
 
 @post("/session/codes", summary="A one-time link that logs in a browser as you", status_code=200)
-async def add_login_code(caller: CallerDependency, platform: PlatformDependency) -> LoginCode:
+async def add_login_code(
+    caller: CallerDependency, platform: PlatformDependency, audit: AuditDependency
+) -> LoginCode:
     caller.need("environments:read")
     if caller.kind != "user":
         raise ForbiddenError(f"This is the token of a {caller.kind}, not of a user.")
     now = time.time()
-    code = await platform.database.write(browser_sessions.add_code, caller.token_id, now)
+    work = audit.of(caller, "login.link", caller.user, browser_sessions.add_code)
+    code = await platform.database.write(work, caller.token_id, now)
     return LoginCode(
         code=code,
         url=build_login_link(platform.settings.url, code),
@@ -131,4 +153,25 @@ async def add_login_code(caller: CallerDependency, platform: PlatformDependency)
     )
 
 
-router = Router("", route_handlers=[log_in, read_login, log_out, add_login_code], tags=["people"])
+@get("/logins", summary="The browsers that are logged in as you")
+async def list_logins(caller: CallerDependency, platform: PlatformDependency) -> Page[BrowserLogin]:
+    caller.need("environments:read")
+    return Page(await platform.database.read(browser_sessions.list_logins, caller, time.time()))
+
+
+@delete("/logins/{login_id:str}", summary="Log out one of your browsers")
+async def end_login(
+    login_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency, audit: AuditDependency
+) -> None:
+    if login_id != caller.session_id:  # a session may always end itself
+        caller.need("tokens:write")
+    work = audit.of(caller, "login.end", caller.user, browser_sessions.end_login)
+    await platform.database.write(work, caller.user, login_id)
+    platform.callers.forget()
+
+
+router = Router(
+    "",
+    route_handlers=[log_in, read_login, log_out, add_login_code, list_logins, end_login],
+    tags=["people"],
+)

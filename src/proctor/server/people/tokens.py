@@ -22,6 +22,8 @@ from proctor.server.db.tables import members, runs, tokens, users
 from proctor.server.problems import ForbiddenError, UnauthenticatedError
 
 PREFIX = "proctor_"
+OF_ATTEMPTS = ("run", "delegate")
+"""Kinds of tokens that are valid for one attempt."""
 OWN_HOST = "own-"
 """Prefix of the name of a server's own host, before the server's id."""
 ENROL_SECONDS = 86_400.0
@@ -51,7 +53,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[Scope] = frozenset()
     token_id: str = ""
     kind: str = "user"
-    """`user`, `run`, `host`, or `first`: an admin's token for their first login."""
+    """`user`, `run`, `host`, `delegate`: a host's stand-in for one attempt, or `first`: an admin's token for
+    their first login."""
     run_id: str | None = None
     attempt: int | None = None
     expires_at: float | None = None
@@ -244,13 +247,13 @@ def check_token_valid(row: Row[Any]) -> None:
         raise UnauthenticatedError("This token has expired; create a new one.", code="token_expired")
     if row.disabled_at is not None:
         raise UnauthenticatedError("This user was disabled.", code="user_disabled")
-    if row.kind == "run" and (row.status not in ACTIVE or row.now != row.attempt):
+    if row.kind in OF_ATTEMPTS and (row.status not in ACTIVE or row.now != row.attempt):
         raise UnauthenticatedError("The run of this token is over.", code="run_over")
 
 
 def is_use_unrecorded(caller: Caller, now: float) -> bool:
-    """Whether it is time to record a token's use; a run's is never recorded."""
-    return caller.kind != "run" and (caller.last_used_at or 0.0) < now - SEEN_EVERY_SECONDS
+    """Whether it is time to record a token's use; that of an attempt's is never recorded."""
+    return caller.kind not in OF_ATTEMPTS and (caller.last_used_at or 0.0) < now - SEEN_EVERY_SECONDS
 
 
 def record_token_use(connection: Connection, token_id: str, at: float) -> None:

@@ -23,6 +23,7 @@ from proctor.server.db.tables import members
 from proctor.server.people.browser_sessions import list_open_sessions, session_over
 from proctor.server.people.tokens import ANONYMOUS, Caller, caller_in_row, known_tokens
 from proctor.server.problems import ApiError
+from proctor.support.cancellation import cancel_task
 from proctor.support.logs import log
 
 LOOK_SECONDS = 1.0
@@ -63,10 +64,7 @@ class AccessWatch:
         self._watching = asyncio.create_task(self._watch())
 
     async def close(self) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._watching
+        await cancel_task(self._watching)
 
     def wake(self) -> None:
         """A permission has changed here."""
@@ -78,7 +76,7 @@ class AccessWatch:
         self._wanted.set()
 
     @contextmanager
-    def watched(self, caller: Caller, check: Check, cut: Callable[[ApiError], None]) -> Iterator[None]:
+    def guard(self, caller: Caller, check: Check, cut: Callable[[ApiError], None]) -> Iterator[None]:
         """Call `cut`, once, if the caller loses the permission while this is open."""
         entry = Watched(caller, check, cut)
         self._open.add(entry)
@@ -106,7 +104,7 @@ class AccessWatch:
             by_token.setdefault(entry.caller.token_id, []).append(entry)
         for entry in by_token.pop(ANONYMOUS.token_id, []) if is_recheck else []:
             await self._look_at(entry, ANONYMOUS, is_recheck)
-        for ids in batched(sorted(token_id for token_id in by_token if token_id)):
+        for ids in split_batches(sorted(token_id for token_id in by_token if token_id)):
             known = await self._database.read(callers_of, ids)
             for token_id, now in known.items():
                 for entry in by_token[token_id]:
@@ -119,7 +117,7 @@ class AccessWatch:
         for entry in self._open:
             if entry.caller.session_id:
                 by_session.setdefault(entry.caller.session_id, []).append(entry)
-        for ids in batched(sorted(by_session)):
+        for ids in split_batches(sorted(by_session)):
             known = await self._database.read(list_open_sessions, ids, time.time())
             for session_id in set(ids) - known:
                 for entry in by_session[session_id]:
@@ -142,7 +140,7 @@ class AccessWatch:
             entry.cut(error)
 
 
-def batched(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+def split_batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     return (ids[first : first + AT_ONCE] for first in range(0, len(ids), AT_ONCE))
 
 

@@ -5,14 +5,15 @@ Knows nothing of followers or HTTP.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any, get_args
 
 import msgspec
 from sqlalchemy import Connection, Row, or_, select
 
 from proctor.run import ENDED, RunStatus
-from proctor.server.db.tables import accounts, environments, runs, versions
+from proctor.server.announcements import Announcement, DeletedRun, read_announcements
+from proctor.server.db.tables import accounts, audit_entries, environments, runs, versions
 from proctor.server.hub.access import readable_condition
 from proctor.server.people.tokens import Caller
 from proctor.server.runs import records, sharing
@@ -24,10 +25,13 @@ CHECK_EVERY = 4
 """Checks take longer than runs change: they are looked at every so many looks."""
 OVERLAP_SECONDS = 5.0
 """A run may be stored this long after the time at which it says it was created."""
+ANNOUNCED_SECONDS = 30.0
+"""The same of an announcement, whose server may be paused before it commits, and whose clock may differ."""
 UNCHECKED = ("pending", "running")
 NOT_ENDED = [status for status in get_args(RunStatus) if status not in ENDED]
-STAMP = ("status", "last_seq", "cost", "input_tokens", "output_tokens", "planned", "visibility")
-COLUMNS = [runs.c[name] for name in (*STAMP, "id", "owner", "team", "environment_id", "created_at")]
+STAMP = ("status", "last_seq", "cost", "input_tokens", "output_tokens", "planned", "visibility", "revision")
+OTHERS = ("id", "owner", "team", "environment_id", "created_at", "edited_at")
+COLUMNS = [runs.c[name] for name in (*STAMP, *OTHERS)]
 
 Stamp = tuple[Any, ...]
 
@@ -47,20 +51,26 @@ class ChangeState(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     number: int = 0
     live: Mapping[str, tuple[Stamp, Row[Any]]]
-    """The runs that had not ended, and those created since the look before."""
+    """The runs that had not ended, and those created or edited since the look before."""
     checks: Mapping[str, CheckState]
     balances: Mapping[str, int | None]
+    entries: Set[str]
+    """Of the audit log, those that may be read again."""
+    announced: Set[str]
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
     state: ChangeState
     changed: Sequence[Row[Any]] = ()
-    deleted: Sequence[Row[Any]] = ()
+    deleted: Sequence[Row[Any] | DeletedRun] = ()
     checks: Sequence[CheckState] = ()
     balances: Mapping[str, float | None] = {}
+    entries: Sequence[Row[Any]] = ()
+    """What was added to the audit log."""
+    announced: Sequence[Announcement] = ()
 
 
-class Audience(msgspec.Struct, frozen=True):
+class ReadableChanges(msgspec.Struct, frozen=True):
     """What one caller may know of."""
 
     runs: dict[str, Access]
@@ -86,22 +96,26 @@ def look_for_changes(
         else read_checks(connection, {} if before is None else before.checks)
     )
     balances = read_balances(connection, users)
+    entries = read_entries(connection, since - OVERLAP_SECONDS)
+    announced = read_announcements(connection, since - ANNOUNCED_SECONDS)
     state = ChangeState(
         at=now,
         number=number,
         live={
             run_id: each
             for run_id, each in stamps.items()
-            if each[1].status not in ENDED or each[1].created_at >= since - OVERLAP_SECONDS
+            if each[1].status not in ENDED or is_recent(each[1], since)
         },
         checks={version_id: check for version_id, check in checks.items() if check.status in UNCHECKED},
         balances=balances,
+        entries={entry.id for entry in entries},
+        announced={each.id for each in announced},
     )
     if before is None:
         return Look(state=state)
     return Look(
         state=state,
-        changed=[row for run_id, (stamp, row) in stamps.items() if is_changed(before, run_id, stamp, woken)],
+        changed=[row for stamp, row in stamps.values() if is_changed(before, row, stamp, woken)],
         deleted=[row for run_id, (_, row) in known.items() if run_id not in found],
         checks=[check for version_id, check in checks.items() if before.checks.get(version_id) != check],
         balances={
@@ -109,22 +123,29 @@ def look_for_changes(
             for user, balance in balances.items()
             if user in before.balances and before.balances[user] != balance
         },
+        entries=[entry for entry in entries if entry.id not in before.entries],
+        announced=[each for each in announced if each.id not in before.announced],
     )
 
 
-def is_changed(before: ChangeState, run_id: str, stamp: Stamp, woken: Collection[str]) -> bool:
-    if run_id in before.live:
-        return before.live[run_id][0] != stamp
-    return run_id in woken or stamp[-1] >= before.at - OVERLAP_SECONDS or stamp[0] not in ENDED
+def is_changed(before: ChangeState, row: Row[Any], stamp: Stamp, woken: Collection[str]) -> bool:
+    if row.id in before.live:
+        return before.live[row.id][0] != stamp
+    return row.id in woken or is_recent(row, before.at) or row.status not in ENDED
+
+
+def is_recent(row: Row[Any], since: float) -> bool:
+    """Created or edited since, or not known to be older."""
+    return bool(max(row.created_at, row.edited_at or 0.0) >= since - OVERLAP_SECONDS)
 
 
 def stamp_of(row: Row[Any]) -> Stamp:
-    return (*(getattr(row, name) for name in STAMP), row.created_at)
+    return tuple(getattr(row, name) for name in STAMP)
 
 
 def read_candidates(connection: Connection, ids: Collection[str], since: float) -> dict[str, Row[Any]]:
-    """The runs that have not ended, that are new, or that are named."""
-    recent = or_(runs.c.status.in_(NOT_ENDED), runs.c.created_at >= since)
+    """The runs that have not ended, that are new or newly edited, or that are named."""
+    recent = or_(runs.c.status.in_(NOT_ENDED), runs.c.created_at >= since, runs.c.edited_at >= since)
     found = {row.id: row for row in connection.execute(select(*COLUMNS).where(recent))}
     missing = sorted(set(ids) - found.keys())
     for start in range(0, len(missing), AT_ONCE):
@@ -158,19 +179,36 @@ def read_balances(connection: Connection, users: Collection[str]) -> dict[str, i
     return {row.owner: row.balance for row in connection.execute(query)}
 
 
+def read_entries(connection: Connection, since: float) -> Sequence[Row[Any]]:
+    names = ("id", "user", "action", "target", "details")
+    query = (
+        select(*(audit_entries.c[name] for name in names))
+        .where(audit_entries.c.at >= since)
+        .order_by(audit_entries.c.at.desc())
+    )
+    return connection.execute(query.limit(AT_ONCE)).all()
+
+
 # Who may know
+
+
+def may_know_change(caller: Caller, entry: Row[Any]) -> bool:
+    """What you change, what is changed of you or of your teams and, for admins, everything."""
+    is_of_team = entry.action.startswith(("team.", "member.")) and entry.target in caller.teams
+    is_of_user = caller.user in (entry.user, entry.target, entry.details.get("user"))
+    return caller.is_admin or is_of_user or is_of_team
 
 
 def find_audience(
     connection: Connection,
     callers: Mapping[Any, Caller],
     changed: Sequence[Row[Any]],
-    deleted: Sequence[Row[Any]],
+    deleted: Sequence[Row[Any] | DeletedRun],
     checks: Sequence[CheckState],
-) -> dict[Any, Audience]:
+) -> dict[Any, ReadableChanges]:
     checked = {check.environment_id for check in checks}
     return {
-        name: Audience(
+        name: ReadableChanges(
             {
                 **find_readable(connection, caller, changed),
                 **find_readable_before(connection, caller, deleted),
@@ -195,7 +233,7 @@ def find_readable(connection: Connection, caller: Caller, rows: Sequence[Row[Any
 
 
 def find_readable_before(
-    connection: Connection, caller: Caller, rows: Sequence[Row[Any]]
+    connection: Connection, caller: Caller, rows: Sequence[Row[Any] | DeletedRun]
 ) -> dict[str, Access]:
     """The same of runs that are gone."""
     found = ((row.id, sharing.find_access(connection, caller, row, "")) for row in rows)

@@ -18,6 +18,7 @@ from proctor.api.log import LogEntry, LogPage, LogQuery
 from proctor.api.runs import RunEvent
 from proctor.reading.log_pages import LEVELS, build_log_page, list_levels
 from proctor.server.db.tables import events
+from proctor.server.runs.event_log import EventsMovedError, need_next
 
 AT_ONCE = 5_000
 TEXTS_AT_ONCE = 256
@@ -94,6 +95,8 @@ class EventLines:
                 .limit(AT_ONCE)
             )
             heads = [_head(raw) for raw in connection.execute(query).scalars()]
+            if heads:
+                need_next(self._run_id, self._reached, heads[0].seq)
             for head in heads:
                 if head.kind == "log":
                     self._seq.append(head.seq)
@@ -123,7 +126,10 @@ class LineTexts:
     def _read(self, start: int) -> dict[int, RunEvent]:
         numbers = list(self._seq[start : start + TEXTS_AT_ONCE])
         query = select(events.c.event).where(events.c.run_id == self._run_id, events.c.seq.in_(numbers))
-        return {event.seq: event for event in map(_event, self._connection.execute(query).scalars())}
+        found = {event.seq: event for event in map(_event, self._connection.execute(query).scalars())}
+        if len(found) < len(numbers):
+            raise EventsMovedError(self._run_id, 0)  # a search may want any line
+        return found
 
     def entry(self, line: int) -> LogEntry:
         event = self.event(line)

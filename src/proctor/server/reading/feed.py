@@ -1,9 +1,9 @@
-"""What changes on the server, for everyone who follows: one look at the database for all of them.
+"""What changes on the server, for all followers: one look at the database serves them all.
 
-While somebody follows, runs in progress, checks in progress and the followers' balances are looked at twice a
-second, and at once when this server changes a run. Each follower gets what they may read, combined; one that
-does not keep up is told to ask for everything again, and one that loses their session is cut off at once.
-Knows nothing of HTTP.
+While there are followers, runs in progress, checks in progress and the followers' balances are polled twice a
+second, and at once when a server reports a change. Each follower gets what they may read, combined; one that
+does not keep up is asked to read everything again, and one that loses their session is cut off at once. Knows
+nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Any
 from msgspec.structs import replace
 from sqlalchemy import Row
 
-from proctor.api.feed import FeedEvent, RunChange
-from proctor.api.runs import RunInfo
+from proctor.api.feed import FeedEvent, RunChange, describe_change
+from proctor.reading.feed_queue import FeedQueue
 from proctor.reading.scores import progress_of_summary, score_of_summary
 from proctor.run import ENDED
+from proctor.server.announcements import Announcement
 from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
 from proctor.server.people.tokens import Caller
@@ -32,6 +33,7 @@ from proctor.server.reading.changes import (
     Look,
     find_audience,
     look_for_changes,
+    may_know_change,
     read_whole_rows,
 )
 from proctor.server.reading.open_runs import OpenRuns
@@ -43,37 +45,20 @@ from proctor.support.logs import log
 LOOK_SECONDS = 0.5
 PAUSE_SECONDS = 0.25
 """At least this long between two looks, so that changes of one run are combined."""
-QUIET_SECONDS = 15.0
-MOST_WAITING = 500
 SCORE_SECONDS = 0.5
 """How long to compute scores for one look; then runs are announced with the last known one."""
 
 
-class FeedFollower:
+class FeedFollower(FeedQueue):
     """One open feed."""
 
     def __init__(self, caller: Caller) -> None:
+        super().__init__()
         self.caller = caller
-        self.queue: asyncio.Queue[FeedEvent | None] = asyncio.Queue(MOST_WAITING)
-        """None ends it."""
-
-    def send(self, event: FeedEvent) -> None:
-        if self.queue.full():
-            self.drop_all()
-            event = FeedEvent(kind="resync", at=event.at)
-        self.queue.put_nowait(event)
-
-    def end(self) -> None:
-        self.drop_all()
-        self.queue.put_nowait(None)
-
-    def drop_all(self) -> None:
-        while not self.queue.empty():
-            self.queue.get_nowait()
 
 
 class RunFeed:
-    """Everyone who follows this server."""
+    """The followers of this server, and what they are sent."""
 
     def __init__(self, database: Database, service: RunService, watch: AccessWatch, opened: OpenRuns) -> None:
         self._database = database
@@ -85,7 +70,6 @@ class RunFeed:
         self._has_looked = asyncio.Event()
         self._wanted = asyncio.Event()
         self._woken: set[str] = set()
-        self._deleted: list[Row[Any]] = []
         self._is_closed = False
 
     # For those who change runs
@@ -96,11 +80,9 @@ class RunFeed:
             self._woken.add(run_id)
             self._wanted.set()
 
-    def note_deleted(self, run: Row[Any]) -> None:
-        self._opened.forget(run.id)
-        if self._followers:
-            self._deleted.append(run)
-            self._wanted.set()
+    def look_soon(self) -> None:
+        """Something else was announced, or may have been."""
+        self._wanted.set()
 
     def close(self) -> None:
         """End every feed; browsers will ask the next server."""
@@ -117,6 +99,8 @@ class RunFeed:
 
         async def check(now: Caller) -> None:
             now.need("runs:read")
+            if now.teams != follower.caller.teams:  # also of a team that is gone, or has another name
+                follower.send(FeedEvent(kind="change", at=time.time(), action="member.set", target=now.user))
             follower.caller = now
 
         def cut(_: ApiError) -> None:
@@ -125,18 +109,12 @@ class RunFeed:
         self._followers.add(follower)
         self._start()
         try:
-            with self._watch.watched(caller, check, cut):
+            with self._watch.guard(caller, check, cut):
                 await self._has_looked.wait()
                 yield None
-                while not self._is_closed:
-                    try:
-                        event = await asyncio.wait_for(follower.queue.get(), QUIET_SECONDS)
-                    except TimeoutError:
-                        yield None
-                        continue
-                    if event is None:
-                        return
-                    yield event
+                if not self._is_closed:
+                    async for event in follower.events():
+                        yield event
         finally:
             self._followers.discard(follower)
             if not self._followers:
@@ -152,7 +130,6 @@ class RunFeed:
             self._looking.cancel()
             self._looking = None
         self._woken.clear()
-        self._deleted.clear()
 
     # Looking
 
@@ -161,28 +138,39 @@ class RunFeed:
         while True:
             self._wanted.clear()
             woken, self._woken = self._woken, set()
-            deleted, self._deleted = self._deleted, []
             users = {follower.caller.user for follower in self._followers}
             try:
                 look = await self._database.read(look_for_changes, state, woken, users, time.time())
-                await self._tell(replace(look, deleted=[*look.deleted, *deleted]))
+                self._send_announced(look.announced)
+                await self._send_changes(with_deleted_runs(look))
+                labelled = {each.subject for each in look.announced if each.kind == "labels"}
+                await self._send_labels(labelled)
                 state = look.state
                 self._has_looked.set()
             except DatabaseAwayError:
                 self._woken |= woken
-                self._deleted += deleted
             except Exception:
                 log.exception("could not look for changes; trying again")
             await asyncio.sleep(PAUSE_SECONDS)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wanted.wait(), LOOK_SECONDS - PAUSE_SECONDS)
 
-    async def _tell(self, look: Look) -> None:
+    def _send_announced(self, announced: Sequence[Announcement]) -> None:
+        now = time.time()
+        for follower in self._followers:
+            events = [build_event(each, now) for each in announced if each.is_for(follower.caller)]
+            for event in dict.fromkeys(event for event in events if event is not None):
+                follower.send(event)
+
+    async def _send_changes(self, look: Look) -> None:
         now = time.time()
         for follower in list(self._followers):
             if follower.caller.user in look.balances:
                 balance = look.balances[follower.caller.user]
                 follower.send(FeedEvent(kind="balance", at=now, balance_usd=balance))
+            for entry in look.entries:
+                if may_know_change(follower.caller, entry):
+                    follower.send(FeedEvent(kind="change", at=now, action=entry.action, target=entry.target))
         if not (look.changed or look.deleted or look.checks):
             return
         changes = await self._build_changes([row.id for row in look.changed])
@@ -203,6 +191,18 @@ class RunFeed:
                 if check.environment_id in seen.environments:
                     follower.send(build_check_event(check, now))
 
+    async def _send_labels(self, ids: set[str]) -> None:
+        if not ids:
+            return
+        rows = await self._database.read(read_whole_rows, sorted(ids))
+        callers = {identify(follower.caller): follower.caller for follower in self._followers}
+        audience = await self._database.read(find_audience, callers, rows, [], [])
+        now = time.time()
+        for follower in list(self._followers):
+            seen = audience.get(identify(follower.caller))
+            for run_id in () if seen is None else seen.runs:
+                follower.send(FeedEvent(kind="labels", at=now, run_id=run_id))
+
     async def _build_changes(self, ids: Sequence[str]) -> dict[str, RunChange]:
         until = time.monotonic() + SCORE_SECONDS
         rows = await self._database.read(read_whole_rows, ids)
@@ -214,38 +214,42 @@ class RunFeed:
         if row.status in ENDED:
             if info.score is None:
                 info = await self._service.read_summarised(row.id)
-            return change_of(info)
+            return describe_change(info)
         opened = self._opened.open(row.id)
         summary = await opened.summary(row) if is_fresh else opened.last_summary
         if summary is not None:
             progress = progress_of_summary(summary, row.planned)
             info = replace(info, score=score_of_summary(summary), progress=progress)
-        return change_of(info)
+        return describe_change(info)
 
 
 def identify(caller: Caller) -> Any:
-    """The same for callers who may read the same."""
+    """A key: equal for callers with the same permissions."""
     teams = frozenset(caller.teams.items())
     return caller.kind, caller.user, caller.run_id, caller.is_admin, teams, caller.scopes
 
 
-def change_of(info: RunInfo) -> RunChange:
-    return RunChange(
-        id=info.id,
-        status=info.status,
-        progress=info.progress,
-        score=info.score,
-        cost_usd=info.cost_usd,
-        input_tokens=info.input_tokens,
-        output_tokens=info.output_tokens,
-        last_seq=info.last_seq,
-        cause=info.cause,
-        ended_at=info.ended_at,
-    )
-
-
 def limit_change(change: RunChange, access: Access) -> RunChange:
     return change if access == "owner" else replace(change, cost_usd=None)
+
+
+def with_deleted_runs(look: Look) -> Look:
+    gone = [each.audience.run for each in look.announced if each.audience.run is not None]
+    known = {run.id for run in gone}
+    return replace(look, deleted=[*gone, *(row for row in look.deleted if row.id not in known)])
+
+
+def build_event(announced: Announcement, at: float) -> FeedEvent | None:
+    """The event that everyone in its audience receives; None if it depends on the reader."""
+    match announced.kind:
+        case "environment":
+            return FeedEvent(kind="environment", at=at, environment=announced.subject)
+        case "dataset":
+            return FeedEvent(kind="dataset", at=at, dataset=announced.subject)
+        case "source":
+            return FeedEvent(kind="source", at=at, source=announced.subject)
+        case "labels" | "run_deleted":
+            return None
 
 
 def build_check_event(check: CheckState, at: float) -> FeedEvent:

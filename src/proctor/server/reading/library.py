@@ -27,6 +27,7 @@ from proctor.server.reading.open_runs import OpenRuns
 from proctor.server.reading.reader import ServerRunReader
 from proctor.server.runs import sharing
 from proctor.server.runs.service import RunService
+from proctor.server.storage.blobs import Blobs
 
 MOST_FRESH = 50
 """Runs in progress of a list whose score is computed anew; of others, the score that was computed last."""
@@ -41,8 +42,15 @@ class RunReading:
     """What a server needs to let its runs be read, made once."""
 
     def __init__(
-        self, database: Database, service: RunService, watch: AccessWatch, models: Models, server_url: str
+        self,
+        database: Database,
+        service: RunService,
+        watch: AccessWatch,
+        models: Models,
+        server_url: str,
+        blobs: Blobs,
     ) -> None:
+        self.blobs = blobs
         self.database = database
         self.service = service
         self.server_url = server_url
@@ -66,13 +74,20 @@ class ServerLibrary:
         self._reading = reading
         self._caller = caller
         self._link = link
-        """By which somebody shared a run with this caller."""
+        """The link through which the caller got access to a run."""
 
     async def open(self, run_id: str) -> ServerRunReader:
         reading = self._reading
         row, access = await reading.database.read(sharing.need_readable_run, self._caller, run_id, self._link)
         return ServerRunReader(
-            reading.database, reading.service, reading.opened, row, access, reading.server_url
+            reading.database,
+            reading.service,
+            reading.opened,
+            row,
+            self._caller,
+            access,
+            reading.server_url,
+            reading.blobs,
         )
 
     # Lists

@@ -39,6 +39,7 @@ COLUMNS: list[ColumnElement[Any]] = [
         "cost",
         "suite",
         "tags",
+        "rescored_from",
         "created_at",
         "started_at",
         "ended_at",
@@ -64,6 +65,7 @@ class VisibleRun(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None
     suite: str | None
     tags: list[str]
+    rescored_from: str | None
     created_at: float
     started_at: float | None
     ended_at: float | None
@@ -92,6 +94,8 @@ def narrow(query: RunListQuery, *, for_facets: bool) -> list[ColumnElement[bool]
         found.append(runs.c.created_at <= query.until)
     if query.suite is not None:
         found.append(runs.c.suite == query.suite)
+    if query.rescored_from:
+        found.append(runs.c.rescored_from.in_(query.rescored_from))
     if query.repository is not None or query.config_hash is not None or query.commit_sha is not None:
         found.append(runs.c.id.in_(select(run_origins.c.run_id)))
     if not for_facets:
@@ -123,6 +127,7 @@ def build_visible(caller: Caller, row: Row[Any], origins: Mapping[str, RunOrigin
         cost_usd=row.cost / MILLION if is_own and row.cost is not None else None,
         suite=row.suite,
         tags=row.tags or [],
+        rescored_from=row.rescored_from,
         created_at=row.created_at,
         started_at=row.started_at,
         ended_at=row.ended_at,

@@ -1,4 +1,4 @@
-"""What is in memory of a run that somebody reads: its index, its report so far, where its log lines are.
+"""What is kept in memory of a run while it is read: its index, its report so far, where its log lines are.
 
 All of it grows with the run: only what is new is read from the database, and nothing while nothing happens.
 Knows nothing of readers or HTTP.
@@ -18,7 +18,8 @@ from sqlalchemy import Connection, Row
 from proctor.config.prices import Price
 from proctor.reading.entries import cost_by_prices, unpack_entry
 from proctor.reading.rollout_index import RolloutIndex
-from proctor.report import Summary, Tally
+from proctor.report.summary import Summary
+from proctor.report.tally import Tally
 from proctor.server.db.database import Database
 from proctor.server.reading.event_lines import EventLines
 from proctor.server.runs.entries import (
@@ -123,7 +124,9 @@ class OpenRun:
 
     # The index
 
-    async def rows(self, run: Row[Any], *, whole: bool = False) -> IndexedRows:
+    async def rows(
+        self, run: Row[Any], *, whole: bool = False, patience_seconds: float | None = None
+    ) -> IndexedRows:
         """The rollouts as they are now, or as far as they were read when the patience ends."""
         rows = self._rows
         if self._reading is None:
@@ -132,7 +135,8 @@ class OpenRun:
             self._reading = asyncio.create_task(self._read_rows(run))
             self._reading.add_done_callback(self._note_read)
         task = self._reading
-        done, _ = await asyncio.wait({task}, timeout=None if whole else PATIENCE_SECONDS)
+        patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
+        done, _ = await asyncio.wait({task}, timeout=None if whole else patience)
         if done or self._rows is None:
             return await asyncio.shield(task)
         return self._rows
@@ -151,7 +155,7 @@ class OpenRun:
     def _note_read(self, task: asyncio.Task[IndexedRows]) -> None:
         self._reading = None
         if not task.cancelled():
-            task.exception()  # whoever waits for it gets it
+            task.exception()  # retrieved; those who await it get it too
 
     # The report
 

@@ -1,4 +1,4 @@
-"""The runs that are in memory because somebody reads them: the ones asked for last, as many as fit.
+"""The runs that are kept in memory for readers: the most recently requested ones, as many as fit.
 
 Knows nothing of readers or HTTP.
 """

@@ -6,7 +6,7 @@ A run that was shared by link is read with the link, in the query or as a header
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, nullcontext
+from contextlib import AsyncExitStack, aclosing
 from typing import cast
 
 import msgspec
@@ -48,19 +48,26 @@ def build_handler(route: ReadingRoute) -> HTTPRouteHandler:
             None if route.query is None else decode_query(list_pairs(request, takes_link), route.query),
         )
         shares = platform.exports if route.writes_files else None
-        with nullcontext() if shares is None else shares.taking(name_reader(caller)):
+        name = name_reader(caller)
+        async with AsyncExitStack() as stack:
+            if shares is not None:
+                stack.enter_context(shares.taking(name))
+            else:
+                await stack.enter_async_context(platform.reads.turn(name))
             answer = await route.handler(platform.reading.library(reader, link), asked)
         if not isinstance(answer, Download):
             return Response(_encode(answer), media_type=JSON)
         if isinstance(answer.body, bytes):
             return Response(answer.body, media_type=answer.media_type, headers=dict(answer.headers))
         chunks = cast("AsyncGenerator[bytes, None]", answer.body)
+        if route.computes_stream:
+            chunks = in_turns(platform, name, chunks)
         if "run_id" in asked.path:
             chunks = while_readable(platform, caller, asked.path["run_id"], link, chunks)
         if shares is not None:
             chunks = while_counted(shares, caller, chunks)
-        told = counted_stream(platform, caller, chunks)
-        return Stream(told, media_type=answer.media_type, headers=dict(answer.headers))
+        stream = counted_stream(platform, caller, chunks)
+        return Stream(stream, media_type=answer.media_type, headers=dict(answer.headers))
 
     handle.__name__ = route.name
     return get(
@@ -92,12 +99,25 @@ async def while_readable(
     """Chunks of a run's rows, broken off where their reader may no longer read them: a part must not look
     whole."""
     refusals: list[ApiError] = []
-    with platform.watch.watched(caller, still_reads(platform, run_id, link), refusals.append):
+    with platform.watch.guard(caller, still_reads(platform, run_id, link), refusals.append):
         async with aclosing(chunks) as pieces:
             async for piece in pieces:
                 if refusals:
                     raise refusals[0]
                 yield piece
+
+
+async def in_turns(
+    platform: Platform, reader: str, chunks: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
+    """Chunks, each of which is computed when it is its reader's turn."""
+    async with aclosing(chunks) as pieces:
+        while True:
+            async with platform.reads.turn(reader, is_chunk=True):
+                piece = await anext(pieces, None)
+            if piece is None:
+                return
+            yield piece
 
 
 async def while_counted(

@@ -6,11 +6,13 @@ import time
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from sqlalchemy import Connection, Row, select
 
 from proctor.api.hub import ROLE_RANK
 from proctor.api.people import Scope
-from proctor.api.runs import Cause, LostRun, Permissions, RunAssignment
+from proctor.api.runner import LostRun, RunAssignment
+from proctor.api.runs import Cause, Permissions
 from proctor.errors import ProctorError
 from proctor.runner.inside.attempt_input import TOKEN_VARIABLE
 from proctor.server.db.availability import is_connection_lost
@@ -34,9 +36,10 @@ SPARE_SECONDS = 3600.0
 
 
 def claim_assignment(
-    connection: Connection, vault: Vault, settings: Settings, host: str
+    connection: Connection, vault: Vault, settings: Settings, host: str, delegate: bool = False
 ) -> RunAssignment | None:
-    """Claim the next run for a host, with a token of its own; None if none waits."""
+    """Claim the next run for a host, with a token of its own; None if none waits. With `delegate`, also with
+    a token for the machine that will stand in for the host."""
     now = time.time()
     row = queue.claim_run(connection, host, now, settings.lease_seconds, settings.runs_per_user)
     if row is None:
@@ -47,7 +50,8 @@ def claim_assignment(
         return None
     try:
         with connection.begin_nested():
-            return build_assignment(connection, vault, row, settings.lease_seconds)
+            made = build_assignment(connection, vault, row, settings.lease_seconds)
+            return replace(made, delegate_token=make_delegate_token(connection, row)) if delegate else made
     except Exception as error:  # a run that cannot be assigned must not block all others
         if is_connection_lost(error):
             raise
@@ -109,6 +113,21 @@ def build_assignment(
         deadline_at=row.deadline_at,
         lease_seconds=lease_seconds,
     )
+
+
+def make_delegate_token(connection: Connection, row: Row[Any]) -> str:
+    """What lets another machine act as the host of one attempt, and of nothing else."""
+    made = make_token(
+        connection,
+        kind="delegate",
+        user=None,
+        name=row.id,
+        scopes=[],
+        expires_at=row.deadline_at + SPARE_SECONDS,
+        run_id=row.id,
+        attempt=row.attempt,
+    )
+    return made.secret
 
 
 def resolve_variables(connection: Connection, vault: Vault, row: Row[Any]) -> dict[str, str]:

@@ -13,6 +13,7 @@ import msgspec
 from proctor.api.runs import NewRun, RunInfo
 from proctor.errors import ConfigError
 from proctor.server.problems import ApiError, InvalidError, PaymentError, QuotaError
+from proctor.server.runs.refusals import as_api_error
 
 T = TypeVar("T")
 
@@ -77,7 +78,3 @@ class RunBatch:
         new = self.runs[index]
         model = f" with {new.model}" if new.model else ""
         return f"Run {index + 1} of {len(self.runs)} ({new.environment}{model})"
-
-
-def as_api_error(error: ApiError | ConfigError) -> ApiError:
-    return error if isinstance(error, ApiError) else InvalidError(str(error))

@@ -16,7 +16,9 @@ from sqlalchemy import Connection, Row, bindparam, insert, select
 from proctor.config.prices import find_price
 from proctor.contracts import PASS_THRESHOLD
 from proctor.reading.entries import StoredEntry, pack_entry, read_lenient_entry, unpack_entry
-from proctor.report import RolloutLine, Summary, Tally
+from proctor.report.lines import RolloutLine
+from proctor.report.summary import Summary
+from proctor.report.tally import Tally
 from proctor.server.db.tables import rollout_entries, rollouts
 
 AT_ONCE = 2_000
@@ -73,7 +75,7 @@ def make_entries(connection: Connection, run_id: str, places: Sequence[int]) -> 
 
 
 def save_entries(connection: Connection, run_id: str, made: Sequence[PlacedEntry]) -> None:
-    """Store entries that were made just now, unless somebody else did, or their rows were replaced."""
+    """Store entries that were made just now, unless another request did, or their rows were replaced."""
     places = [place for place, _ in made]
     for start in range(0, len(places), AT_ONCE):
         some = places[start : start + AT_ONCE]

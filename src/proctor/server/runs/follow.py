@@ -1,8 +1,8 @@
 """Follow runs: one reader of the database per run, however many followers it has.
 
 A follower is a generator of bytes, made of frames that are encoded once for all followers. Events of this
-process arrive at once, those of another server within a second. Knows nothing of HTTP but the format of
-server-sent events.
+process arrive at once, and so do those of another server, which notifies this one. Knows nothing of HTTP but
+the format of server-sent events.
 """
 
 from __future__ import annotations
@@ -19,11 +19,16 @@ from proctor.run import ENDED
 from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
 from proctor.server.db.tables import runs
-from proctor.server.runs import event_log as story
+from proctor.server.notifier import Notifier
+from proctor.server.runs import event_log
+from proctor.server.runs.stored_events import EventLogs
+from proctor.server.storage.contract import StorageAwayError
 from proctor.support.logs import log
 
 LOOK_SECONDS = 1.0
 """How often to look at a run without being notified."""
+LISTENING_LOOK_SECONDS = 4.0
+"""The same while other servers can notify this one: one of them may be killed before it does."""
 PAUSE_SECONDS = 0.05
 """At least this long between two looks: events in quick succession are passed on together."""
 PAUSE_PER_FOLLOWER_SECONDS = 0.0002
@@ -59,7 +64,7 @@ def read_new_frames(connection: Connection, run_id: str, after: int) -> NewFrame
     row = connection.execute(select(runs.c.last_seq, runs.c.status).where(runs.c.id == run_id)).one_or_none()
     if row is None:
         return NewFrames([], True)
-    frames = [encode_frame(raw) for raw in story.read_raw_events(connection, run_id, after, AT_ONCE)]
+    frames = [encode_frame(raw) for raw in event_log.read_raw_events(connection, run_id, after, AT_ONCE)]
     reached = frames[-1][0] if frames else after
     return NewFrames(frames, row.status in ENDED and reached >= row.last_seq, more=reached < row.last_seq)
 
@@ -100,18 +105,18 @@ class Topic:
         self.rows = [asyncio.Event() for _ in range(ROWS)]
         self.pump: asyncio.Task[None] | None = None
 
-    def take(self, told: NewFrames) -> None:
-        self.frames.extend(told.frames)
-        self._size += sum(len(each) for _, each in told.frames)
+    def take(self, new_frames: NewFrames) -> None:
+        self.frames.extend(new_frames.frames)
+        self._size += sum(len(each) for _, each in new_frames.frames)
         while len(self.frames) > KEPT_FRAMES or self._size > KEPT_BYTES:
             self._size -= len(self.frames.popleft()[1])
-        if told.frames:
-            self.last = told.frames[-1][0]
-        self.ended = told.ended
+        if new_frames.frames:
+            self.last = new_frames.frames[-1][0]
+        self.ended = new_frames.ended
 
     async def call_up(self) -> None:
-        for place, row in enumerate(self.rows):
-            self.rows[place] = asyncio.Event()
+        for index, row in enumerate(self.rows):
+            self.rows[index] = asyncio.Event()
             row.set()
             await asyncio.sleep(0)
 
@@ -122,14 +127,16 @@ class Topic:
         if not self.frames or self.frames[0][0] > seq + 1:
             return None
         first = self.frames[0][0]
-        return [self.frames[place] for place in range(max(0, seq + 1 - first), len(self.frames))]
+        return [self.frames[index] for index in range(max(0, seq + 1 - first), len(self.frames))]
 
 
 class Feed:
     """All runs that have followers."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, notifier: Notifier, event_logs: EventLogs) -> None:
         self._database = database
+        self._event_logs = event_logs
+        self._notifier = notifier
         self._topics: dict[str, Topic] = {}
         self.closing = False
         self.on_wake: list[Callable[[str], None]] = []
@@ -142,6 +149,20 @@ class Feed:
         topic = self._topics.get(run_id)
         if topic is not None:
             topic.wanted.set()
+
+    @property
+    def followers(self) -> int:
+        return sum(topic.followers for topic in self._topics.values())
+
+    def wake_all(self) -> None:
+        """Notifications may have been missed."""
+        for topic in self._topics.values():
+            topic.wanted.set()
+
+    @property
+    def _look_seconds(self) -> float:
+        can_miss = self._database.is_sqlite or not self._notifier.is_listening
+        return LOOK_SECONDS if can_miss else LISTENING_LOOK_SECONDS
 
     async def close(self) -> None:
         """Disconnect every follower; they will ask the next server for what comes after."""
@@ -160,13 +181,13 @@ class Feed:
     ) -> AsyncGenerator[bytes, None]:
         """Frames after a number until the run has ended, with keep-alives while nothing happens."""
         topic = self._join(run_id, after)
-        place = topic.followers % ROWS
+        index = topic.followers % ROWS
         try:
             while not self.closing and not is_cut():
-                called_up = topic.rows[place]
+                called_up = topic.rows[index]
                 found = topic.after(after)
                 if found is None:  # too old for the cache: read for this follower alone
-                    found = (await self._database.read(read_new_frames, run_id, after)).frames
+                    found = (await self._event_logs.read(read_new_frames, run_id, after)).frames
                 if found:
                     for piece in pieces(found):
                         yield piece
@@ -205,18 +226,18 @@ class Feed:
             topic.wanted.clear()
             try:
                 async with asyncio.timeout(QUIET_SECONDS):  # followers get their keep-alive all the same
-                    told = await self._database.read(read_new_frames, run_id, topic.last)
-            except (TimeoutError, DatabaseAwayError):
-                told = NewFrames([], False)
+                    new_frames = await self._event_logs.read(read_new_frames, run_id, topic.last)
+            except (TimeoutError, DatabaseAwayError, StorageAwayError):
+                new_frames = NewFrames([], False)
             except Exception:
                 log.exception("could not read a followed run; trying again")
-                told = NewFrames([], False)
-            topic.take(told)
-            if told.frames or told.ended or clock() - said_at > QUIET_SECONDS:
+                new_frames = NewFrames([], False)
+            topic.take(new_frames)
+            if new_frames.frames or new_frames.ended or clock() - said_at > QUIET_SECONDS:
                 said_at = clock()
                 await topic.call_up()
-            if told.more and told.frames:
+            if new_frames.more and new_frames.frames:
                 continue
             with suppress(TimeoutError):
-                await asyncio.wait_for(topic.wanted.wait(), LOOK_SECONDS)
+                await asyncio.wait_for(topic.wanted.wait(), self._look_seconds)
             await asyncio.sleep(PAUSE_SECONDS + PAUSE_PER_FOLLOWER_SECONDS * topic.followers)

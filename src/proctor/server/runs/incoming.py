@@ -14,11 +14,12 @@ import msgspec
 
 from proctor.api.bounds import LARGEST_METADATA, MEGABYTE, MOST_LOG_BYTES, MOST_LOG_LINES, MOST_ROWS
 from proctor.api.field_problems import refuse, unknown_name
-from proctor.api.runs import LogText, Report, RunEvent
+from proctor.api.runner import LogText, Report
+from proctor.api.runs import RunEvent
 from proctor.reading.entries import pack_entry, read_lenient_entry
-from proctor.report import RolloutLine
+from proctor.report.lines import RolloutLine
 from proctor.server.problems import InvalidError, TooLargeError
-from proctor.server.runs import event_log as story
+from proctor.server.runs import event_log
 from proctor.server.secrets.redaction import Redactor
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -102,7 +103,7 @@ def refuse_unknown_parts(body: bytes) -> None:
     except UNREADABLE as error:
         raise InvalidError(f"The request is malformed: {error}") from error
     known = dict.fromkeys(Envelope.__struct_fields__)
-    refuse([unknown_name(name, known, "a field of a report") for name in parts if name not in known])
+    refuse(unknown_name(name, known, "a field of a report") for name in parts if name not in known)
 
 
 def read_rows(raw: msgspec.Raw) -> list[msgspec.Raw]:
@@ -137,7 +138,8 @@ def prepare(report: Report, redactor: Redactor | None = None) -> PreparedReport:
     return PreparedReport(
         batch=report.batch,
         lines=[
-            story.build_log_event(clean.text(each.text), at=each.at, level=each.level) for each in report.logs
+            event_log.build_log_event(clean.text(each.text), at=each.at, level=each.level)
+            for each in report.logs
         ],
         rows=read_each(report.rows, redactor),
         planned=report.planned,

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from proctor.api.common import Page
 from proctor.api.labels import NewLabels, RunLabel, SavedLabels
+from proctor.server.announcements import announce
 from proctor.server.names import LINES, check_text
 from proctor.server.paging import build_page, check_limit, decode_cursor
 from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency, run_idempotent
@@ -34,7 +35,7 @@ async def list_run_labels(
     def work(connection: Connection) -> Page[RunLabel]:
         sharing.need_readable_run(connection, caller, run_id)
         found = labels.list_labels(connection, run_id, after, most + 1, person)
-        return build_page(found, most, labels.place_of)
+        return build_page(found, most, labels.cursor_of)
 
     return await platform.database.read(work)
 
@@ -48,13 +49,14 @@ async def add_run_labels(
     platform: PlatformDependency,
 ) -> SavedLabels:
     caller.need("runs:write")
-    for place, label in enumerate(data.labels):
-        check_text(label.note, f"labels[{place}].note", longest=LONGEST_NOTE, allowed=LINES)
+    for index, label in enumerate(data.labels):
+        check_text(label.note, f"labels[{index}].note", longest=LONGEST_NOTE, allowed=LINES)
 
     def work(connection: Connection) -> SavedLabels:
         records.need_visible_run(connection, caller, run_id, to_change=True)
         queue.lock_run(connection, run_id)  # a person's labels that come at once replace each other in turn
         saved = labels.save_labels(connection, run_id, caller.user, data.labels, time.time())
+        announce(connection, "labels", run_id)
         return SavedLabels(saved=saved)
 
     return await run_idempotent(request, platform, caller, work, SavedLabels)

@@ -10,11 +10,12 @@ from sqlalchemy import Connection, Row, delete, insert, select, tuple_
 
 from proctor.api.labels import NewLabel, RunLabel
 from proctor.api.refusals import InvalidError
-from proctor.rollout import is_score
+from proctor.rollout import RolloutKey, is_score
 from proctor.server.db.tables import rollouts, run_labels
+from proctor.store.labels import Label, RunLabels
 from proctor.task import TaskId
 
-LabelPlace = tuple[str, int, str]
+LabelPosition = tuple[str, int, str]
 """Task as JSON, number of the rollout, person: where a page of labels continues."""
 
 
@@ -27,10 +28,10 @@ def save_labels(
 ) -> int:
     """Store all labels or none; returns how many rollouts they are of."""
     last = {(encode_task(label.example_id), label.rollout): label for label in labels}
-    for place, label in enumerate(labels):
+    for index, label in enumerate(labels):
         if label.score is not None and not is_score(label.score):
             raise InvalidError(
-                "A score is a finite number from -1e100 to 1e100.", field=f"labels[{place}].score"
+                "A score is a finite number from -1e100 to 1e100.", field=f"labels[{index}].score"
             )
     key = tuple_(rollouts.c.task, rollouts.c.number)
     query = select(rollouts.c.task, rollouts.c.number).where(rollouts.c.run_id == run_id, key.in_(list(last)))
@@ -61,7 +62,7 @@ def save_labels(
 
 
 def list_labels(
-    connection: Connection, run_id: str, after: LabelPlace | None, limit: int, person: str | None
+    connection: Connection, run_id: str, after: LabelPosition | None, limit: int, person: str | None
 ) -> list[RunLabel]:
     """Labels by task, rollout and person."""
     columns = (run_labels.c.task, run_labels.c.number, run_labels.c.person)
@@ -84,5 +85,14 @@ def build_label(row: Row[Any]) -> RunLabel:
     )
 
 
-def place_of(label: RunLabel) -> LabelPlace:
+def cursor_of(label: RunLabel) -> LabelPosition:
     return (encode_task(label.example_id), label.rollout, label.person)
+
+
+def read_run_labels(connection: Connection, run_id: str) -> RunLabels:
+    """All labels of a run, by person."""
+    found: dict[str, dict[RolloutKey, Label]] = {}
+    for row in connection.execute(select(run_labels).where(run_labels.c.run_id == run_id)):
+        label = msgspec.convert(build_label(row), Label, from_attributes=True)
+        found.setdefault(label.person, {})[label.key] = label
+    return RunLabels(found)

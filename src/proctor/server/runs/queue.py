@@ -16,10 +16,12 @@ from collections.abc import Collection
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, case, func, select, update
+from sqlalchemy import Connection, Row, bindparam, case, func, select, update
 
-from proctor.api.runs import Cause, Lease, LostRun, ResumeRequest, RunEvent
+from proctor.api.runner import Lease, LostRun
+from proctor.api.runs import Cause, ResumeRequest, RunEvent
 from proctor.run import ACTIVE, ENDED, RunStatus
+from proctor.server.db.locks import Lock, lock
 from proctor.server.db.tables import runs
 from proctor.server.people.tokens import has_host
 from proctor.server.problems import ConflictError, NotFoundError
@@ -30,9 +32,12 @@ from proctor.server.runs.rows import progress_of
 MINUTE = 60.0
 MILLION = 1_000_000
 NO_HOST = (
-    "No host is connected to this server, so the run waits. The server's operator can start one with "
-    "`proctor runner`, or restart the server with --runs-at-once above 0."
+    "No host that can play runs is connected to this server, so the run waits. The server's operator can "
+    "start one with `proctor runner` (one that runs already logs what it lacks), or restart the server with "
+    "--runs-at-once above 0."
 )
+ONE_RUN = select(runs).where(runs.c.id == bindparam("run_id"))
+LOCKED_RUN = ONE_RUN.with_for_update()
 SPARE_ATTEMPTS = 100
 """A run that makes no progress is not restarted forever, even if nothing is its fault."""
 
@@ -42,6 +47,8 @@ def claim_run(
 ) -> Row[Any] | None:
     """Claim the next run for this host. Users take turns: first the one with the fewest active runs, then the
     one whose last start is longest ago."""
+    if most_per_user is not None:
+        lock(connection, Lock.CLAIMS)  # one after the other, so that no server starts one too many
     by_owner = (
         select(
             runs.c.owner,
@@ -99,15 +106,16 @@ def start_attempt(
 
 
 def renew_lease(
-    connection: Connection, run_id: str, host: str, attempt: int, now: float, seconds: float
+    connection: Connection, run_id: str, host: str | None, attempt: int, now: float, seconds: float
 ) -> Lease:
-    """Renew a host's lease of a run, and tell it what to do."""
-    held = select(runs.c.attempt, runs.c.host, runs.c.status).where(runs.c.id == run_id)
-    row = connection.execute(held).one_or_none()
-    if row is None or row.attempt != attempt or row.host != host or row.status not in ACTIVE:
-        return Lease(lost=True)
-    connection.execute(update(runs).where(runs.c.id == run_id).values(lease_until=now + seconds))
-    return Lease(stop=row.status == "stopping")
+    """Renew the lease of a run, and tell its holder what to do. Without a host, for the delegate of this
+    attempt."""
+    held = (runs.c.id == run_id) & (runs.c.attempt == attempt)
+    if host is not None:
+        held &= runs.c.host == host
+    renewed = update(runs).where(held, runs.c.status.in_(ACTIVE)).values(lease_until=now + seconds)
+    status = connection.execute(renewed.returning(runs.c.status)).scalar_one_or_none()
+    return Lease(lost=True) if status is None else Lease(stop=status == "stopping")
 
 
 def extend_leases(connection: Connection, now: float, seconds: float) -> None:
@@ -120,6 +128,22 @@ def find_abandoned(connection: Connection, run_ids: Collection[str]) -> list[str
     """Which of these runs no host will continue: they are finished or deleted."""
     kept = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.status != "finished")
     return sorted(set(run_ids) - set(connection.execute(kept).scalars()))
+
+
+def find_attempts_over(
+    connection: Connection, attempts: Collection[tuple[str, int]]
+) -> list[tuple[str, int]]:
+    """Which of these attempts are no longer needed. Those of runs that this server does not know may be
+    another server's, and are not among them."""
+    asked = select(runs.c.id, runs.c.attempt, runs.c.status).where(
+        runs.c.id.in_({run_id for run_id, _ in attempts})
+    )
+    known = {row.id: row for row in connection.execute(asked)}
+    return sorted(
+        (run_id, attempt)
+        for run_id, attempt in attempts
+        if (row := known.get(run_id)) is not None and (row.attempt != attempt or row.status not in ACTIVE)
+    )
 
 
 def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
@@ -136,9 +160,9 @@ def record_cause(connection: Connection, run_id: str, why: Cause, now: float) ->
     """Record what explains a possible failure of the run, and report it once."""
     row = lock_run(connection, run_id)
     why = with_next_step(why, run_id, row.environment)
-    told = msgspec.to_builtins(why)
-    if row.status == "running" and row.cause != told:
-        connection.execute(update(runs).where(runs.c.id == run_id).values(cause=told))
+    lost = msgspec.to_builtins(why)
+    if row.status == "running" and row.cause != lost:
+        connection.execute(update(runs).where(runs.c.id == run_id).values(cause=lost))
         append_events(
             connection, run_id, [build_log_event(f"{why.message} {why.next_step}", at=now, level="WARNING")]
         )
@@ -147,22 +171,24 @@ def record_cause(connection: Connection, run_id: str, why: Cause, now: float) ->
 def report_lost(
     connection: Connection,
     run_id: str,
-    told: LostRun,
+    lost: LostRun,
     now: float,
     most_crashes: int,
-    holder: tuple[str, int] | None = None,
+    host: str | None = None,
+    attempt: int | None = None,
 ) -> bool:
-    """The process of a run is gone without a final report; False if that is already known. With a holder,
-    only if that host and attempt still have the run."""
+    """The process of a run is gone without a final report; False if that is already known. With a host or an
+    attempt, only if those still have the run."""
     row = lock_run(connection, run_id)
-    if row.status not in ACTIVE or (holder is not None and holder != (row.host, row.attempt)):
+    is_held = host in (None, row.host) and attempt in (None, row.attempt)
+    if row.status not in ACTIVE or not is_held:
         return False
-    requeue_or_fail(connection, row, told, now, most_crashes)
+    requeue_or_fail(connection, row, lost, now, most_crashes)
     return True
 
 
 def requeue_or_fail(
-    connection: Connection, row: Row[Any], told: LostRun, now: float, most_crashes: int
+    connection: Connection, row: Row[Any], lost: LostRun, now: float, most_crashes: int
 ) -> None:
     """Requeue a run without a process, if another attempt may help."""
     run_id = row.id
@@ -171,10 +197,10 @@ def requeue_or_fail(
         return
     kept = row.settled + row.failed
     got_on = kept > row.rows_at_crash
-    crashes = (0 if got_on else row.crashes) + (not told.blameless)
-    if not told.retry or crashes >= most_crashes or (row.attempt >= SPARE_ATTEMPTS and not got_on):
+    crashes = (0 if got_on else row.crashes) + (not lost.blameless)
+    if not lost.retry or crashes >= most_crashes or (row.attempt >= SPARE_ATTEMPTS and not got_on):
         often = f" ({crashes} times in a row, with nothing finished in between)" if crashes > 1 else ""
-        why = msgspec.structs.replace(told.cause, message=told.cause.message + often)
+        why = msgspec.structs.replace(lost.cause, message=lost.cause.message + often)
         end_run(connection, row, "failed", why, now)
         return
     change_status(
@@ -182,7 +208,7 @@ def requeue_or_fail(
         run_id,
         "pending",
         now,
-        with_next_step(told.cause, run_id, row.environment),
+        with_next_step(lost.cause, run_id, row.environment),
         host=None,
         lease_until=None,
         crashes=crashes,
@@ -293,14 +319,14 @@ def change_status(
 
 
 def find_run(connection: Connection, run_id: str) -> Row[Any]:
-    row = connection.execute(select(runs).where(runs.c.id == run_id)).one_or_none()
+    row = connection.execute(ONE_RUN, {"run_id": run_id}).one_or_none()
     if row is None:
         raise NotFoundError(f"There is no run {run_id!r}.")
     return row
 
 
 def lock_run(connection: Connection, run_id: str) -> Row[Any]:
-    row = connection.execute(select(runs).where(runs.c.id == run_id).with_for_update()).one_or_none()
+    row = connection.execute(LOCKED_RUN, {"run_id": run_id}).one_or_none()
     if row is None:
         raise NotFoundError(f"There is no run {run_id!r}.")
     return row

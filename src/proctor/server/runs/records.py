@@ -13,6 +13,8 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, insert, or_, sele
 from proctor.api.bounds import LONGEST_NAME
 from proctor.api.common import new_id
 from proctor.api.runs import (
+    LONGEST_TAG,
+    MOST_TAGS,
     Cause,
     NewUpload,
     Permissions,
@@ -24,19 +26,20 @@ from proctor.api.runs import (
     UploadEnd,
 )
 from proctor.reading.scores import score_of_summary
-from proctor.report import Summary
+from proctor.report.summary import Summary
 from proctor.run import ENDED
-from proctor.server.db.tables import runs
+from proctor.server.announcements import DeletedRun, announce_deleted_run
+from proctor.server.db.tables import runs, versions
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, ForbiddenError, NotFoundError
-from proctor.server.runs import entries, queue, rows
-from proctor.server.runs import event_log as story
+from proctor.server.runs import entries, event_log, queue, rows
 from proctor.server.sources.origins import find_origin
+from proctor.store.folder import find_rescored_run
 
 MILLION = 1_000_000
-MOST_TAGS = 50
-BRIEF_COLUMNS = [column for column in runs.c if column.name not in ("metadata", "settings", "summary")]
-"""The columns of a list: the others may be long."""
+LONG_COLUMNS = ("metadata", "settings", "summary", "note")
+BRIEF_COLUMNS = [column for column in runs.c if column.name not in LONG_COLUMNS]
+"""The columns of a list."""
 NAMED_SETTINGS = [runs.c.settings[name].as_string().label(name) for name in ("agent", "runtime")]
 """What a list shows of the settings."""
 
@@ -68,7 +71,7 @@ def add_run(connection: Connection, asked: Submission, now: float) -> str:
     connection.execute(
         insert(runs).values(id=run_id, kind="hosted", **values, **initial_values("pending", now))
     )
-    story.append_events(connection, run_id, [RunEvent(seq=0, at=now, kind="status", status="pending")])
+    event_log.append_events(connection, run_id, [RunEvent(seq=0, at=now, kind="status", status="pending")])
     return run_id
 
 
@@ -124,32 +127,37 @@ def add_upload(connection: Connection, caller: Caller, new: NewUpload) -> RunInf
         "started_at": new.started_at or now,
     }
     connection.execute(insert(runs).values(id=run_id, kind="local", **values))
-    story.append_events(connection, run_id, [RunEvent(seq=0, at=now, kind="status", status="running")])
+    event_log.append_events(connection, run_id, [RunEvent(seq=0, at=now, kind="status", status="running")])
     return build_run_info(connection, queue.find_run(connection, run_id))
 
 
-def end_upload(connection: Connection, run_id: str, told: UploadEnd) -> None:
+def end_upload(connection: Connection, run_id: str, end: UploadEnd) -> None:
     """An upload may end more than once: a resumed run ends again."""
     now = time.time()
-    why = Cause(code="internal", message=told.note) if told.note and told.status != "finished" else None
+    why = Cause(code="internal", message=end.note) if end.note and end.status != "finished" else None
     values: dict[str, Any] = {"ended_at": now, "summary": None, "score": None}
-    if told.metadata:
-        values |= metadata_values(told.metadata)
-        values["planned"] = parse_count(told.metadata.get("planned"))
-    if queue.find_run(connection, run_id).status != told.status:
-        queue.change_status(connection, run_id, told.status, now, why, **values)
+    row = queue.find_run(connection, run_id)
+    if end.metadata:
+        values |= metadata_values(end.metadata, row)
+        values["planned"] = parse_count(end.metadata.get("planned"))
+    if row.status != end.status:
+        queue.change_status(connection, run_id, end.status, now, why, **values)
     else:
         connection.execute(update(runs).where(runs.c.id == run_id).values(values))
 
 
-def metadata_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's metadata.json as columns: with what lists show of it, should it have that."""
+def metadata_values(metadata: Mapping[str, Any], known: Row[Any] | None = None) -> dict[str, Any]:
+    """A run's metadata.json as columns: with what lists show of it, should it have that. Tags that people
+    have changed since stay."""
     values: dict[str, Any] = {"metadata": dict(metadata)}
     suite, tags = metadata.get("suite"), metadata.get("tags")
     if isinstance(suite, str) and suite:
         values["suite"] = suite[:LONGEST_NAME]
-    if isinstance(tags, list) and tags:
-        values["tags"] = [tag[:LONGEST_NAME] for tag in tags[:MOST_TAGS] if isinstance(tag, str)]
+    is_edited = known is not None and "tags" in (known.editors or {})
+    if isinstance(tags, list) and tags and not is_edited:
+        values["tags"] = [tag[:LONGEST_TAG] for tag in tags[:MOST_TAGS] if isinstance(tag, str) and tag]
+    if source := find_rescored_run(metadata):
+        values["rescored_from"] = source[:LONGEST_NAME]
     return values
 
 
@@ -173,7 +181,7 @@ def visibility_condition(caller: Caller) -> ColumnElement[bool] | None:
     return or_(own, runs.c.team.in_(teams) & (runs.c.visibility != "private"))
 
 
-def may_change(caller: Caller, run: Row[Any]) -> bool:
+def may_change(caller: Caller, run: Row[Any] | DeletedRun) -> bool:
     """The same of one run."""
     if caller.is_admin or caller.kind == "run":
         return caller.is_admin or bool(run.id == caller.run_id)
@@ -203,6 +211,7 @@ def remove_run(connection: Connection, run_id: str) -> None:
     if row.kind == "hosted" and row.status not in ENDED:
         raise ConflictError(f"{run_id} is {row.status}; stop it first.", code="not_ended")
     connection.execute(delete(runs).where(runs.c.id == run_id))
+    announce_deleted_run(connection, row)
 
 
 def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
@@ -212,7 +221,7 @@ def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
 
 
 class QueueState(msgspec.Struct, frozen=True):
-    """What is to be said of runs that wait."""
+    """What to report about runs that wait."""
 
     places: Mapping[str, int] = {}
     """How many runs are before each."""
@@ -254,6 +263,10 @@ def describe_row(row: Row[Any], origin: RunOrigin | None, waiting: QueueState) -
         score=score,
         suite=row.suite,
         tags=row.tags or [],
+        note=getattr(row, "note", ""),
+        revision=row.revision,
+        may_change=True,
+        rescored_from=row.rescored_from,
         permissions=msgspec.convert(row.permissions or {}, Permissions),
         timeout_minutes=row.timeout_minutes,
         max_cost_usd=None if row.max_cost is None else row.max_cost / MILLION,
@@ -320,3 +333,11 @@ def save_summary(connection: Connection, run_id: str, seq: int, summary: Summary
     connection.execute(
         update(runs).where(unchanged).values(summary=msgspec.to_builtins(summary), score=score)
     )
+
+
+def has_wheel(connection: Connection, sha256: str, run_id: str | None) -> bool:
+    """Whether this is the wheel of a version; with a run, of the one that it plays."""
+    query = select(versions.c.id).where(versions.c.wheel_sha256 == sha256)
+    if run_id is not None:
+        query = query.join(runs, runs.c.version_id == versions.c.id).where(runs.c.id == run_id)
+    return connection.execute(query.limit(1)).first() is not None

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, Row, bindparam, func, select, update
 
-from proctor.api.runs import Cause, Ending, LostRun, ReportReply, RunEvent
+from proctor.api.runner import Ending, LostRun, ReportReply
+from proctor.api.runs import Cause, RunEvent
 from proctor.run import ACTIVE
 from proctor.server.db.tables import rollouts, runs
 from proctor.server.problems import QuotaError, UnauthenticatedError
-from proctor.server.runs import entries, queue, rows
-from proctor.server.runs import event_log as story
+from proctor.server.runs import entries, event_log, queue, rows
 from proctor.server.runs.causes import build_cause, cause_of_no_scores
 from proctor.server.runs.incoming import PreparedReport
 from proctor.server.runs.records import metadata_values
@@ -28,6 +28,13 @@ LEFT_OUT = (
     "This run has logged too much; further log lines are omitted, unless the operator raises the limit "
     "(--run-storage-mb)."
 )
+
+COUNT_BATCH = (
+    update(runs)
+    .where(runs.c.id == bindparam("run_id"))
+    .values(last_batch=bindparam("batch"), log_bytes=runs.c.log_bytes + bindparam("more_bytes"))
+)
+"""Made once, like the statements that store rows."""
 
 
 def take_report(
@@ -45,26 +52,27 @@ def take_report(
         return ReportReply(stop=row.status == "stopping")
     if row.row_bytes + new_bytes(news) > most_bytes - most_bytes // LOG_SHARE:
         return refuse_more(connection, row, now, most_bytes)
-    told, log_bytes = ([], 0) if is_known else kept_lines(news.lines, row, most_bytes // LOG_SHARE)
-    keep_facts(connection, run_id, news, is_known=is_known, log_bytes=log_bytes)
+    events, log_bytes = ([], 0) if is_known else kept_lines(news.lines, row, most_bytes // LOG_SHARE)
+    keep_facts(connection, row, news, is_known=is_known, log_bytes=log_bytes)
     if news.rows:
-        told += build_row_events(rows.store_rows(connection, run_id, news.rows), now)
-    story.append_events(connection, run_id, told)
+        events += build_row_events(rows.store_rows(connection, run_id, news.rows), now)
+    event_log.append_events(connection, run_id, events)
     return ReportReply(stop=row.status == "stopping")
 
 
 def keep_facts(
-    connection: Connection, run_id: str, news: PreparedReport, *, is_known: bool, log_bytes: int
+    connection: Connection, row: Row[Any], news: PreparedReport, *, is_known: bool, log_bytes: int
 ) -> None:
-    values: dict[str, Any] = {}
     if not is_known:
-        values |= {"last_batch": news.batch, "log_bytes": runs.c.log_bytes + log_bytes}
+        connection.execute(COUNT_BATCH, {"run_id": row.id, "batch": news.batch, "more_bytes": log_bytes})
+    values: dict[str, Any] = {}
     if news.planned is not None:
         values["planned"] = news.planned
     if news.metadata is not None:
-        values |= metadata_values(news.metadata) | {"row_bytes": runs.c.row_bytes + news.metadata_bytes}
+        values |= metadata_values(news.metadata, row)
+        values["row_bytes"] = runs.c.row_bytes + news.metadata_bytes
     if values:
-        connection.execute(update(runs).where(runs.c.id == run_id).values(values))
+        connection.execute(update(runs).where(runs.c.id == row.id).values(values))
 
 
 def new_bytes(news: PreparedReport) -> int:
@@ -90,7 +98,7 @@ def refuse_more(connection: Connection, row: Row[Any], now: float, most_bytes: i
 def kept_lines(lines: Sequence[RunEvent], row: Row[Any], most_bytes: int) -> tuple[list[RunEvent], int]:
     """As many lines as there is room for, and their bytes. If some are omitted, the last line says so, and
     the count exceeds the limit: later lines are dropped."""
-    left_events, left_bytes = story.MOST_EVENTS - row.last_seq, most_bytes - row.log_bytes
+    left_events, left_bytes = event_log.MOST_EVENTS - row.last_seq, most_bytes - row.log_bytes
     if left_events < 0 or left_bytes < 0:
         return [], 0
     kept: list[RunEvent] = []
@@ -98,7 +106,7 @@ def kept_lines(lines: Sequence[RunEvent], row: Row[Any], most_bytes: int) -> tup
     for line in lines:
         size += line_bytes(line)
         if len(kept) == left_events or size > left_bytes:
-            return [*kept, story.build_log_event(LEFT_OUT, at=line.at, level="WARNING")], left_bytes + 1
+            return [*kept, event_log.build_log_event(LEFT_OUT, at=line.at, level="WARNING")], left_bytes + 1
         kept.append(line)
     return kept, size
 
@@ -106,8 +114,8 @@ def kept_lines(lines: Sequence[RunEvent], row: Row[Any], most_bytes: int) -> tup
 def build_row_events(taken: rows.AddedRows, now: float) -> list[RunEvent]:
     if not taken.briefs:
         return []
-    told = [RunEvent(seq=0, at=now, kind="rollout", rollout=brief) for brief in taken.briefs]
-    return [*told, RunEvent(seq=0, at=now, kind="progress", progress=taken.progress)]
+    events = [RunEvent(seq=0, at=now, kind="rollout", rollout=brief) for brief in taken.briefs]
+    return [*events, RunEvent(seq=0, at=now, kind="progress", progress=taken.progress)]
 
 
 def take_ending(
@@ -116,7 +124,8 @@ def take_ending(
     """The final report of an attempt. One that stops without being asked to was stopped by its host."""
     row = lock_attempt(connection, run_id, attempt)
     if ending.metadata:
-        connection.execute(update(runs).where(runs.c.id == run_id).values(metadata_values(ending.metadata)))
+        values = metadata_values(ending.metadata, row)
+        connection.execute(update(runs).where(runs.c.id == run_id).values(values))
     if ending.status == "stopped" and row.status == "running":
         why = build_cause("crashed", "The host that played the run was shut down.")
         queue.report_lost(connection, run_id, LostRun(why, blameless=True), now, most_crashes)

@@ -22,7 +22,7 @@ def need_owner(connection: Connection, owner: Caller, team: str | None) -> None:
     """Refuse to play a run whose owner was disabled, or left the team that would pay for it."""
     disabled_at = select(users.c.disabled_at).where(users.c.name == owner.user)
     if connection.execute(disabled_at).scalar_one() is not None:
-        raise ForbiddenError(disabled(owner.user), code="user_disabled")
+        raise ForbiddenError(describe_disabled_user(owner.user), code="user_disabled")
     if team is not None and team not in owner.teams and not owner.is_admin:
         raise ForbiddenError(f"{describe_left_team(owner.user, team)} {NEXT_STEP}", code="not_a_member")
 
@@ -39,13 +39,17 @@ def stop_disallowed(connection: Connection, now: float) -> list[str]:
     )
     found = connection.execute(query).all()
     for row in found:
-        why = describe_left_team(row.owner, row.team) if row.disabled_at is None else disabled(row.owner)
+        why = (
+            describe_left_team(row.owner, row.team)
+            if row.disabled_at is None
+            else describe_disabled_user(row.owner)
+        )
         cause = Cause(code="stopped_by_user", message=why, next_step=NEXT_STEP)
         queue.stop(connection, row.id, cause, now)
     return [row.id for row in found]
 
 
-def disabled(user: str) -> str:
+def describe_disabled_user(user: str) -> str:
     return f"{user} was disabled by an admin of the server."
 
 

@@ -23,6 +23,7 @@ from proctor.api.runs import (
     NewRuns,
     ResumeRequest,
     RowOrder,
+    RunCheck,
     RunEvent,
     RunInfo,
     RunSharing,
@@ -31,6 +32,7 @@ from proctor.api.runs import (
     StopRequest,
     run_page,
 )
+from proctor.server.audit.changes import Audit, AuditDependency
 from proctor.server.gateway.models import ModelRoute
 from proctor.server.gateway.outbound import check_endpoint_url
 from proctor.server.names import LINES, check_text
@@ -38,22 +40,33 @@ from proctor.server.openapi.described import describe
 from proctor.server.paging import check_limit, decode_cursor, encode_cursor
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
-from proctor.server.problems import ApiError, ConflictError, ForbiddenError, InvalidError
+from proctor.server.problems import ApiError, ConflictError, InvalidError
 from proctor.server.quotas import check_pending, check_storage
+from proctor.server.request_fields import read_json
 from proctor.server.requests import (
     CallerDependency,
     HttpRequest,
     PlatformDependency,
-    check_tables,
     run_idempotent,
 )
-from proctor.server.runs import event_log as story
-from proctor.server.runs import queue, records, rows, sharing, submission, task_rows
+from proctor.server.runs import (
+    checking,
+    edits,
+    event_log,
+    queue,
+    records,
+    rows,
+    sharing,
+    submission,
+    task_rows,
+)
 from proctor.server.runs.batch import RunBatch
 from proctor.server.runs.causes import build_cause
+from proctor.server.runs.checking import check_room, need_starter, need_valid, read_request
 from proctor.server.runs.links import read_link
 from proctor.server.runs.streams import counted_stream, still_reads
 
+MOST_DIGITS = 18
 ROWS_AT_ONCE = 200
 LONGEST_REASON = 2_000
 LARGEST_BATCH = 16 * MEGABYTE
@@ -61,24 +74,44 @@ LARGEST_BATCH = 16 * MEGABYTE
 
 @post("/runs", summary="Start a hosted run")
 async def add_run(
-    request: HttpRequest, data: JSONBody[NewRun], caller: CallerDependency, platform: PlatformDependency
+    request: HttpRequest,
+    data: JSONBody[NewRun],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> RunInfo:
     need_starter(caller)
-    new, route = await check_new_run(platform, data)
+    new, route = await need_valid(platform, data)
 
     def work(connection: Connection) -> RunInfo:
-        return start_run(connection, platform, caller, new, route)
+        return start_run(connection, platform, caller, audit, new, route)
 
     return await run_idempotent(request, platform, caller, work, RunInfo)
 
 
+@post(
+    "/runs/check",
+    summary="What starting a run would do, with all that is wrong with the request; nothing is started",
+    status_code=200,
+    opt=describe(body=NewRun),
+)
+async def check_run(request: HttpRequest, caller: CallerDependency, platform: PlatformDependency) -> RunCheck:
+    caller.need("runs:read")
+    new, misshapen = read_request(await read_json(request))
+    return await checking.check_run(platform, caller, new, misshapen)
+
+
 @post("/runs/batch", summary="Start several hosted runs: all or none", request_max_body_size=LARGEST_BATCH)
 async def add_runs(
-    request: HttpRequest, data: JSONBody[NewRuns], caller: CallerDependency, platform: PlatformDependency
+    request: HttpRequest,
+    data: JSONBody[NewRuns],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> StartedRuns:
     need_starter(caller)
     batch = RunBatch(data.runs)
-    checked = [await batch.check(index, check_new_run(platform, new)) for index, new in enumerate(data.runs)]
+    checked = [await batch.check(index, need_valid(platform, new)) for index, new in enumerate(data.runs)]
 
     suite = new_id("suite") if len(data.runs) > 1 else None
 
@@ -86,41 +119,33 @@ async def add_runs(
         """Checks all of them even where one is refused; the refusal then undoes everything."""
 
         return StartedRuns(
-            batch.start_all(checked, lambda run: start_run(connection, platform, caller, *run, suite=suite))
+            batch.start_all(
+                checked, lambda run: start_run(connection, platform, caller, audit, *run, suite=suite)
+            )
         )
 
     return await run_idempotent(request, platform, caller, work, StartedRuns)
-
-
-def need_starter(caller: Caller) -> None:
-    caller.need("runs:write")
-    if caller.kind != "user":
-        raise ForbiddenError("A run cannot start runs.")
-
-
-async def check_new_run(platform: Platform, new: NewRun) -> tuple[NewRun, ModelRoute]:
-    """Everything about a request that needs no database; returns it with its model."""
-    check_tables(new)
-    submission.check_new_run(new)
-    own = new.settings.get("api_base_url")
-    if own is not None:
-        await check_endpoint_url(str(own), platform.settings.allowed_endpoint_hosts)
-    return platform.models.resolve_for_agent(new)
 
 
 def start_run(
     connection: Connection,
     platform: Platform,
     caller: Caller,
+    audit: Audit,
     new: NewRun,
     route: ModelRoute,
     suite: str | None = None,
 ) -> RunInfo:
-    check_pending(connection, caller.user, platform.settings.quotas)
-    check_storage(connection, caller.user, platform.settings.quotas)
+    check_room(connection, platform, caller)
     run_id = submission.submit(connection, caller, platform.vault, new, route, suite)
+    audit.add(connection, caller, "run.start", run_id, describe_start(new))
     queue.warn_without_host(connection, run_id, time.time())
     return records.build_run_info(connection, queue.find_run(connection, run_id))
+
+
+def describe_start(new: NewRun) -> dict[str, Any]:
+    """What the audit log says of a run that was started: no secrets, not even the names of its own."""
+    return {"environment": new.environment, "model": new.model, **({"team": new.team} if new.team else {})}
 
 
 @post("/runs/{run_id:str}/resume", summary="Resume a run that has ended", status_code=200)
@@ -129,16 +154,17 @@ async def resume_run(
     data: JSONBody[ResumeRequest],
     caller: CallerDependency,
     platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> RunInfo:
     caller.need("runs:write")
     submission.check_limits(data.timeout_minutes, data.max_cost_usd)
-    ended = await platform.database.read(records.need_visible_run, caller, run_id, to_change=True)
+    ended = await platform.database.read(sharing.need_changeable_run, caller, run_id)
     own = ended.settings.get("api_base_url")
     if own is not None:  # the allowed hosts may have changed
         await check_endpoint_url(str(own), platform.settings.allowed_endpoint_hosts)
 
     def work(connection: Connection, run_id: str) -> RunInfo:
-        row = records.need_visible_run(connection, caller, run_id, to_change=True)
+        row = sharing.need_changeable_run(connection, caller, run_id)
         submission.check_resumable(connection, row)
         check_pending(connection, row.owner, platform.settings.quotas)
         check_storage(connection, row.owner, platform.settings.quotas)
@@ -147,7 +173,7 @@ async def resume_run(
         submission.hold_cost(connection, run_id, platform.models.resolve(row.model))
         return records.build_run_info(connection, queue.find_run(connection, run_id))
 
-    resumed = await platform.runs.change(work, run_id)
+    resumed = await platform.runs.change(audit.of(caller, "run.resume", run_id, work), run_id)
     platform.meter.forget()  # it may have more to spend than before
     return resumed
 
@@ -167,28 +193,36 @@ def find_link(request: HttpRequest, link: str | None) -> str:
 
 @post("/runs/{run_id:str}/stop", summary="Stop a run; finished rollouts are kept", status_code=200)
 async def stop_run(
-    run_id: FromPath[str], data: JSONBody[StopRequest], caller: CallerDependency, platform: PlatformDependency
+    run_id: FromPath[str],
+    data: JSONBody[StopRequest],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> RunInfo:
     caller.need("runs:write")
     check_text(data.reason, "reason", longest=LONGEST_REASON, allowed=LINES)
-    row = await platform.database.read(records.need_visible_run, caller, run_id, to_change=True)
+    row = await platform.database.read(sharing.need_changeable_run, caller, run_id)
     if row.kind != "hosted":
         raise ConflictError(f"{run_id} is played elsewhere; stop it there.", code="not_hosted")
     reason = f": {data.reason}" if data.reason else ""
     await platform.runs.stop(
-        run_id, build_cause("stopped_by_user", f"{caller.user} stopped the run{reason}.")
+        run_id,
+        build_cause("stopped_by_user", f"{caller.user} stopped the run{reason}."),
+        audit.of(caller, "run.stop", run_id, queue.stop),
     )
     return await read_run_info(platform, run_id)
 
 
 @delete("/runs/{run_id:str}", summary="Delete a run that has ended, with its rows and its event log")
-async def delete_run(run_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency) -> None:
+async def delete_run(
+    run_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency, audit: AuditDependency
+) -> None:
     caller.need("runs:write")
-    row = await platform.database.read(records.need_visible_run, caller, run_id, to_change=True)
-    await platform.database.write(records.remove_run, run_id)
+    await platform.database.read(sharing.need_changeable_run, caller, run_id)
+    await platform.database.write(audit.of(caller, "run.delete", run_id, records.remove_run), run_id)
     platform.housekeeping.wake()
-    platform.runs.feed.wake(run_id)
-    platform.reading.feed.note_deleted(row)
+    platform.reading.opened.forget(run_id)
+    platform.notifier.notify("run", run_id)
 
 
 # Its readers
@@ -201,9 +235,7 @@ async def read_visibility(
     caller.need("runs:read")
 
     def work(connection: Connection) -> RunSharing:
-        return describe_sharing(
-            connection, platform, records.need_visible_run(connection, caller, run_id, to_change=True)
-        )
+        return describe_sharing(connection, platform, sharing.need_changeable_run(connection, caller, run_id))
 
     return await platform.database.read(work)
 
@@ -214,17 +246,21 @@ async def change_visibility(
     data: JSONBody[RunVisibilityChange],
     caller: CallerDependency,
     platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> RunSharing:
     caller.need("runs:write")
 
     def work(connection: Connection) -> RunSharing:
-        row = records.need_visible_run(connection, caller, run_id, to_change=True)
+        row = sharing.need_changeable_run(connection, caller, run_id)
+        edits.add_revision(connection, run_id, time.time())
         sharing.set_visibility(connection, platform.vault, row, data.visibility, new_link=data.new_link)
         return describe_sharing(connection, platform, queue.find_run(connection, run_id))
 
-    told = await platform.database.write(work)
-    platform.watch.recheck()
-    return told
+    details = {"visibility": data.visibility, "new_link": data.new_link}
+    changed = await platform.database.write(audit.of(caller, "run.share", run_id, work, details))
+    platform.notifier.notify("sharing")
+    platform.notifier.notify("run", run_id)
+    return changed
 
 
 def describe_sharing(connection: Connection, platform: Platform, run: Row[Any]) -> RunSharing:
@@ -254,9 +290,9 @@ async def list_events(
 
     def work(connection: Connection) -> Events:
         sharing.need_readable_run(connection, caller, run_id, with_log=True)
-        return story.read_event_page(connection, run_id, after, check_limit(limit))
+        return event_log.read_event_page(connection, run_id, after, check_limit(limit))
 
-    return await platform.database.read(work)
+    return await platform.runs.event_logs.read(work)
 
 
 @get(
@@ -273,10 +309,15 @@ async def stream_events(
     after: FromQuery[int | None] = None,
 ) -> Stream:
     caller.need("runs:read")
-    row, _ = await platform.database.read(sharing.need_readable_run, caller, run_id, with_log=True)
-    first = min(
-        parse_start_seq(request, after), row.last_seq
-    )  # a number in the future waits for the next event
+    start = parse_start_seq(request, after)
+
+    def work(connection: Connection) -> int:
+        row, _ = sharing.need_readable_run(connection, caller, run_id, with_log=True)
+        first: int = min(start, row.last_seq)  # a number in the future waits for the next event
+        event_log.read_raw_events(connection, run_id, first, 1)  # what is missing still has a status now
+        return first
+
+    first = await platform.runs.event_logs.read(work)
     return Stream(
         counted_stream(platform, caller, while_allowed(platform, caller, run_id, first)),
         media_type="text/event-stream",
@@ -291,11 +332,11 @@ async def while_allowed(
     meantime."""
     feed, cut = platform.runs.feed, asyncio.Event()
 
-    def cut_off(_: ApiError) -> None:  # the next request is told why
+    def cut_off(_: ApiError) -> None:  # the next request gets the reason
         cut.set()
         platform.runs.beside(feed.rouse(run_id))
 
-    with platform.watch.watched(caller, still_reads(platform, run_id, with_log=True), cut_off):
+    with platform.watch.guard(caller, still_reads(platform, run_id, with_log=True), cut_off):
         async with aclosing(feed.follow(run_id, after, cut.is_set)) as frames:
             async for frame in frames:
                 yield frame
@@ -306,7 +347,7 @@ def parse_start_seq(request: HttpRequest, after: int | None) -> int:
     if after is not None:
         return after
     last = request.headers.get("last-event-id", "0")
-    if not last.isdecimal():
+    if not last.isdecimal() or len(last) > MOST_DIGITS:  # Python refuses to read thousands of digits
         raise InvalidError("Last-Event-ID is not a number of this stream.")
     return int(last)
 
@@ -333,22 +374,22 @@ async def list_rows(
 ) -> Page[msgspec.Raw]:
     await need_readable(request, platform, caller, run_id, link)
     in_task_order = order == "task"
-    place = decode_cursor(cursor, *((int, int, str, int) if in_task_order else (int,)))
-    after = 0 if place is None else place[0]
+    position = decode_cursor(cursor, *((int, int, str, int) if in_task_order else (int,)))
+    after = 0 if position is None else position[0]
 
-    def work(connection: Connection) -> Page[msgspec.Raw]:
-        if in_task_order:
-            sorted_rows, more = task_rows.read_rows_by_task(
-                connection, run_id, place, check_limit(limit), failed=failed, task=task
-            )
-            items = [msgspec.Raw(raw) for _, raw in sorted_rows]
-            return Page(items, encode_cursor(*sorted_rows[-1][0]) if more else None)
-        found = rows.read_rows(connection, run_id, after, check_limit(limit), failed=failed, task=task)
-        last = found[-1][0] if found else after
-        more = bool(found) and rows.has_more(connection, run_id, last, failed=failed, task=task)
-        return Page([msgspec.Raw(raw) for _, raw in found], encode_cursor(last) if more else None)
-
-    return await platform.database.read(work)
+    read, most = platform.database.read, check_limit(limit)
+    if in_task_order:
+        in_order, more = await read(
+            task_rows.read_rows_by_task, run_id, position, most, failed=failed, task=task
+        )
+        shown = await rows.unpack_rows(platform.blobs, in_order)
+        cursor = encode_cursor(*shown[-1][0]) if more or len(shown) < len(in_order) else None
+        return Page([msgspec.Raw(raw) for _, raw in shown], cursor)
+    arrived = await read(rows.read_rows, run_id, after, most, failed=failed, task=task)
+    found = await rows.unpack_rows(platform.blobs, arrived)
+    last = found[-1][0] if found else after
+    has_more = bool(found) and await read(rows.has_more, run_id, last, failed=failed, task=task)
+    return Page([msgspec.Raw(raw) for _, raw in found], encode_cursor(last) if has_more else None)
 
 
 @get(
@@ -366,8 +407,8 @@ async def export_rows(
 ) -> Stream:
     await need_readable(request, platform, caller, run_id, link)
     pieces = rows_while_allowed(platform, caller, run_id, find_link(request, link))
-    told = counted_stream(platform, caller, pieces)
-    return Stream(told, media_type="application/x-ndjson")
+    stream = counted_stream(platform, caller, pieces)
+    return Stream(stream, media_type="application/x-ndjson")
 
 
 async def rows_while_allowed(
@@ -375,7 +416,7 @@ async def rows_while_allowed(
 ) -> AsyncGenerator[bytes, None]:
     """All rows, broken off where their reader may no longer read them: a part must not look whole."""
     refusals: list[ApiError] = []
-    with platform.watch.watched(caller, still_reads(platform, run_id, link), refusals.append):
+    with platform.watch.guard(caller, still_reads(platform, run_id, link), refusals.append):
         async with aclosing(iterate_rows(platform, run_id)) as pieces:
             async for piece in pieces:
                 if refusals:
@@ -387,7 +428,9 @@ async def iterate_rows(
     platform: PlatformDependency, run_id: str, *, settled: bool = False
 ) -> AsyncGenerator[bytes, None]:
     after = 0
-    while found := await platform.database.read(rows.read_rows, run_id, after, ROWS_AT_ONCE, settled=settled):
+    read = platform.database.read
+    while stored := await read(rows.read_rows, run_id, after, ROWS_AT_ONCE, settled=settled):
+        found = await rows.unpack_rows(platform.blobs, stored)
         after = found[-1][0]
         yield b"".join(raw + b"\n" for _, raw in found)
 
@@ -406,14 +449,15 @@ async def export_metadata(
 ) -> Response[bytes]:
     row, access = await need_readable(request, platform, caller, run_id, link)
     known = sharing.limit_metadata(access, records.with_public_address(row, platform.settings.url))
-    told = {**known, "run_id": row.id, "status": row.status}
-    return Response(msgspec.json.encode(told), media_type="application/json")
+    metadata = {**known, "run_id": row.id, "status": row.status}
+    return Response(msgspec.json.encode(metadata), media_type="application/json")
 
 
 router = Router(
     "",
     route_handlers=[
         add_run,
+        check_run,
         add_runs,
         resume_run,
         stop_run,

@@ -6,17 +6,22 @@ transaction. Knows nothing of who sends them.
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, insert, select, tuple_, update
 
 from proctor.api.runs import Progress, RolloutBrief
-from proctor.report import RolloutLine
+from proctor.report.lines import RolloutLine
 from proctor.server.db.tables import rollout_entries, rollouts, runs
 from proctor.server.runs.incoming import ReadRow
+from proctor.server.runs.stored_rows import ROWS_WITH_SEGMENTS, STORED, RowLocation, fetch_packed, stored_row
+from proctor.server.storage.blobs import Blobs
+
+Position = TypeVar("Position")
 
 AT_ONCE = 500
 LONGEST_ERROR = 300
@@ -24,6 +29,28 @@ MOST_BYTES = 16 * 2**20
 """Of rows that are in memory together: compressed, a row may be a thousand times smaller."""
 ROW_BYTES = 512
 """Roughly what is stored of a rollout beside its row."""
+
+# Made once: a report costs the server more for putting statements together than for running them.
+LAST_PLACE = select(func.coalesce(func.max(rollouts.c.place), 0)).where(
+    rollouts.c.run_id == bindparam("run_id")
+)
+KNOWN_ROWS = select(rollouts.c.task, rollouts.c.number, rollouts.c.settled, rollouts.c.place).where(
+    rollouts.c.run_id == bindparam("run_id"),
+    tuple_(rollouts.c.task, rollouts.c.number).in_(bindparam("keys", expanding=True)),
+)
+ADD_TO_COUNTS = (
+    update(runs)
+    .where(runs.c.id == bindparam("run_id"))
+    .values(
+        settled=runs.c.settled + bindparam("more_settled"),
+        scored=runs.c.scored + bindparam("more_scored"),
+        failed=runs.c.failed + bindparam("more_failed"),
+        reward_sum=runs.c.reward_sum + bindparam("more_reward"),
+        row_bytes=runs.c.row_bytes + bindparam("more_bytes"),
+        archived_at=None,
+    )
+    .returning(runs.c.planned, runs.c.settled, runs.c.scored, runs.c.failed, runs.c.reward_sum)
+)
 
 
 class AddedRows(msgspec.Struct, frozen=True):
@@ -39,9 +66,7 @@ def store_rows(connection: Connection, run_id: str, sent: Sequence[ReadRow]) -> 
     known = find_known_rows(connection, run_id, list(new))
     accepted = {key: row for key, row in new.items() if key not in known or not known[key].settled}
     replaced = [known[key] for key in accepted if key in known]
-    place = connection.execute(
-        select(func.coalesce(func.max(rollouts.c.place), 0)).where(rollouts.c.run_id == run_id)
-    ).scalar_one()
+    place = connection.execute(LAST_PLACE, {"run_id": run_id}).scalar_one()
     delete_rows(connection, run_id, replaced)  # after: no place is used twice, or who reads on would miss it
     if accepted:
         placed = list(enumerate(accepted.values(), place + 1))
@@ -49,8 +74,9 @@ def store_rows(connection: Connection, run_id: str, sent: Sequence[ReadRow]) -> 
         entries = [{"run_id": run_id, "place": number, "entry": row.entry} for number, row in placed]
         connection.execute(insert(rollout_entries), entries)
     lines = [row.line for row in accepted.values()]
-    update_counts(connection, run_id, lines, replaced, sum(map(stored_bytes, accepted.values())))
-    return AddedRows([build_brief(line) for line in lines], progress_of_run(connection, run_id))
+    stored = sum(map(stored_bytes, accepted.values()))
+    progress = update_counts(connection, run_id, lines, replaced, stored)
+    return AddedRows([build_brief(line) for line in lines], progress)
 
 
 def stored_bytes(row: ReadRow) -> int:
@@ -62,13 +88,9 @@ def find_known_rows(
     connection: Connection, run_id: str, keys: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], Row[Any]]:
     found: dict[tuple[str, int], Row[Any]] = {}
-    columns = (rollouts.c.task, rollouts.c.number, rollouts.c.settled, rollouts.c.place)
     for start in range(0, len(keys), AT_ONCE):
-        query = select(*columns).where(
-            rollouts.c.run_id == run_id,
-            tuple_(rollouts.c.task, rollouts.c.number).in_(keys[start : start + AT_ONCE]),
-        )
-        found.update({(row.task, row.number): row for row in connection.execute(query)})
+        wanted = {"run_id": run_id, "keys": keys[start : start + AT_ONCE]}
+        found.update({(row.task, row.number): row for row in connection.execute(KNOWN_ROWS, wanted)})
     return found
 
 
@@ -102,26 +124,18 @@ def update_counts(
     lines: Sequence[RolloutLine],
     replaced: Sequence[Row[Any]],
     stored: int,
-) -> None:
+) -> Progress:
     """Update the run's counts: add what came, subtract what it replaced."""
     settled = sum(line.is_settled for line in lines)
     rewards = [line.reward for line in lines if line.reward is not None]
-    failed = len(lines) - settled - len(replaced)
-    connection.execute(
-        update(runs)
-        .where(runs.c.id == run_id)
-        .values(
-            settled=runs.c.settled + settled,
-            scored=runs.c.scored + len(rewards),
-            failed=runs.c.failed + failed,
-            reward_sum=runs.c.reward_sum + sum(rewards),
-            row_bytes=runs.c.row_bytes + stored,
-        )
-    )
-
-
-def progress_of_run(connection: Connection, run_id: str) -> Progress:
-    return progress_of(connection.execute(select(runs).where(runs.c.id == run_id)).one())
+    more = {
+        "more_settled": settled,
+        "more_scored": len(rewards),
+        "more_failed": len(lines) - settled - len(replaced),
+        "more_reward": sum(rewards),
+        "more_bytes": stored,
+    }
+    return progress_of(connection.execute(ADD_TO_COUNTS, {"run_id": run_id, **more}).one())
 
 
 def progress_of(row: Row[Any]) -> Progress:
@@ -160,15 +174,36 @@ def read_rows(
     failed: bool = False,
     settled: bool = False,
     task: str | None = None,
-) -> list[tuple[int, bytes]]:
+) -> list[tuple[int, RowLocation]]:
     """Rows after a position, with their positions: up to the limit, or as many as may be in memory
     together."""
     wanted = row_conditions(run_id, after, failed=failed, settled=settled, task=task)
-    query = select(rollouts.c.place, rollouts.c.row).where(*wanted).order_by(rollouts.c.place).limit(limit)
-    found: list[tuple[int, bytes]] = []
+    query = select(rollouts.c.place, *STORED).select_from(ROWS_WITH_SEGMENTS).where(*wanted)
+    found: list[tuple[int, RowLocation]] = []
     size = 0
-    for place, packed in connection.execute(query):
-        raw = zlib.decompress(packed)
+    for each in connection.execute(query.order_by(rollouts.c.place).limit(limit)):
+        row = stored_row(each)
+        size += row.size
+        if found and size > MOST_BYTES:
+            break
+        found.append((each.place, row))
+    return found
+
+
+async def unpack_rows(
+    blobs: Blobs, found: Sequence[tuple[Position, RowLocation]]
+) -> list[tuple[Position, bytes]]:
+    """The first of these rows, as many as may be in memory together."""
+    packed = await fetch_packed(blobs, [row for _, row in found])
+    places = [place for place, _ in found]
+    return await asyncio.to_thread(unpack_first, list(zip(places, packed, strict=True)))
+
+
+def unpack_first(packed: Sequence[tuple[Position, bytes]]) -> list[tuple[Position, bytes]]:
+    found: list[tuple[Position, bytes]] = []
+    size = 0
+    for place, each in packed:
+        raw = zlib.decompress(each)
         size += len(raw)
         if found and size > MOST_BYTES:
             break

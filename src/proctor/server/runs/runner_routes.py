@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 from litestar import Router, get, post
 from litestar.params import FromPath, FromQuery, JSONBody
-from litestar.response import File, Response, Stream
+from litestar.response import Response, Stream
 from sqlalchemy import Connection
 
 from proctor.api.bounds import LARGEST_METADATA, MEGABYTE
 from proctor.api.common import Page, is_slug
 from proctor.api.people import Token
 from proctor.api.rows import RolloutRow
-from proctor.api.runs import (
+from proctor.api.runner import (
+    BaselineScore,
     ClaimRequest,
     Ending,
+    HostAttemptId,
     HostToken,
     Lease,
     LeftoverRuns,
     LostRun,
     NewHost,
-    NewUpload,
+    PlacedAttempts,
     Report,
     ReportReply,
     RunAssignment,
-    RunInfo,
-    UploadEnd,
 )
+from proctor.api.runs import NewUpload, RunInfo, UploadEnd
+from proctor.comparison.scores import RunScores, TaskScores
+from proctor.reading.decision_handlers import read_run_scores
 from proctor.server import quotas
+from proctor.server.audit.changes import AuditDependency
 from proctor.server.names import check_name
 from proctor.server.openapi.described import BINARY, describe
 from proctor.server.people.records import list_host_tokens, need_team
-from proctor.server.people.tokens import ENROL_SECONDS, OWN_HOST, Caller, make_token
+from proctor.server.people.tokens import ENROL_SECONDS, OWN_HOST, Caller, find_user_caller, make_token
 from proctor.server.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from proctor.server.request_fields import LENIENT
 from proctor.server.requests import (
@@ -46,9 +51,11 @@ from proctor.server.requests import (
 )
 from proctor.server.runs import queue, records, reports
 from proctor.server.runs.routes import iterate_rows
-from proctor.server.runs.streams import counted_stream
+from proctor.server.runs.streams import counted_stream, name_reader
 from proctor.server.settings import Settings
+from proctor.server.storage.downloads import send_file
 
+TASKS_AT_ONCE = 500
 MOST_LEFTOVERS = 1_000
 """Looked up at once; a host asks again for the rest."""
 LARGEST_WITH_METADATA = LARGEST_METADATA + MEGABYTE
@@ -83,7 +90,7 @@ async def take_ending(data: JSONBody[Ending], caller: CallerDependency, platform
     most = platform.settings.most_crashes
     clean = await platform.runs.redact_ending(run_id, caller.attempt, data)
     await platform.runs.change(reports.take_ending, run_id, caller.attempt, clean, time.time(), most)
-    await platform.runs.ended(run_id)
+    await platform.runs.handle_end(run_id)
 
 
 @get(
@@ -93,8 +100,42 @@ async def take_ending(data: JSONBody[Ending], caller: CallerDependency, platform
     opt=describe(response=RolloutRow),
 )
 async def export_own_rows(caller: CallerDependency, platform: PlatformDependency) -> Stream:
-    told = counted_stream(platform, caller, iterate_rows(platform, need_own_run(caller), settled=True))
-    return Stream(told, media_type="application/x-ndjson")
+    stream = counted_stream(platform, caller, iterate_rows(platform, need_own_run(caller), settled=True))
+    return Stream(stream, media_type="application/x-ndjson")
+
+
+@get(
+    "/runner/baseline.jsonl",
+    summary="The scores of the run that this one is compared with while it is played",
+    media_type="application/x-ndjson",
+    opt=describe(response=BaselineScore),
+)
+async def export_baseline(caller: CallerDependency, platform: PlatformDependency) -> Stream:
+    """Scores alone: what was said in the baseline is for its readers, not for this run's environment."""
+    run_id = need_own_run(caller)
+    row = await platform.database.read(queue.find_run, run_id)
+    baseline = row.settings.get("until_decided")
+    if not isinstance(baseline, str):
+        raise NotFoundError(f"{run_id} is compared with no other run.")
+    owner = await platform.database.read(find_user_caller, row.owner)
+    async with platform.reads.turn(name_reader(caller)):
+        reader = await platform.reading.library(owner).open(baseline)
+        scores = await read_run_scores(reader)
+    stream = counted_stream(platform, caller, iterate_baseline(scores))
+    return Stream(stream, media_type="application/x-ndjson")
+
+
+async def iterate_baseline(scores: RunScores) -> AsyncGenerator[bytes, None]:
+    for start in range(0, len(scores.tasks), TASKS_AT_ONCE):
+        tasks = scores.tasks[start : start + TASKS_AT_ONCE]
+        yield b"".join(msgspec.json.encode(line) + b"\n" for task in tasks for line in list_lines(task))
+
+
+def list_lines(task: TaskScores) -> Iterator[BaselineScore]:
+    for number, reward in zip(task.rollouts, task.rewards, strict=True):
+        yield BaselineScore(
+            example_id=task.id, rollout=number, outcome="scored", reward=reward, task_hash=task.hash
+        )
 
 
 # The host
@@ -105,15 +146,34 @@ def need_host(caller: Caller) -> None:
         raise ForbiddenError("Only hosts may do this; an admin creates their tokens.")
 
 
+def need_host_or_delegate(caller: Caller) -> None:
+    if caller.kind != "delegate":
+        need_host(caller)
+
+
 def holder(caller: Caller, host: str) -> str:
     """The holder of a run: a host process, identified by its token, so that no host reports for another's
     runs."""
     return f"{host}@{caller.token_id}"
 
 
+def need_holder(caller: Caller, host: str, run_id: str, attempt: int) -> str | None:
+    """The holder that the caller may speak for; None if the token itself is of that attempt."""
+    if caller.kind != "delegate":
+        need_host(caller)
+        return holder(caller, host)
+    if (caller.run_id, caller.attempt) != (run_id, attempt):
+        raise ForbiddenError("This token stands for the host of another attempt.")
+    return None
+
+
 @post("/hosts", summary="Add a host that plays runs; returns its token")
 async def add_host(
-    request: HttpRequest, data: JSONBody[NewHost], caller: CallerDependency, platform: PlatformDependency
+    request: HttpRequest,
+    data: JSONBody[NewHost],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> HostToken:
     caller.need_admin()
 
@@ -129,7 +189,9 @@ async def add_host(
         made = make_token(connection, kind="host", user=None, name=data.name, scopes=[], expires_at=end)
         return HostToken(data.name, made.secret)
 
-    return await run_idempotent(request, platform, caller, work, HostToken)
+    return await run_idempotent(
+        request, platform, caller, audit.of(caller, "host.add", data.name, work), HostToken
+    )
 
 
 @get("/hosts", summary="Tokens of hosts that play runs, including the server's own")
@@ -149,7 +211,7 @@ async def claim_run(
 ) -> Response[RunAssignment | None]:
     need_host(caller)
     check_name(data.host, "host")
-    order = await platform.runs.claim(holder(caller, data.host))
+    order = await platform.runs.claim(holder(caller, data.host), data.delegate)
     return Response(order, status_code=200 if order else 204)
 
 
@@ -161,9 +223,8 @@ async def heartbeat(
     host: FromQuery[str],
     attempt: FromQuery[int],
 ) -> Lease:
-    need_host(caller)
+    who = need_holder(caller, host, run_id, attempt)
     seconds = platform.settings.lease_seconds
-    who = holder(caller, host)
     return await platform.database.write(queue.renew_lease, run_id, who, attempt, time.time(), seconds)
 
 
@@ -181,12 +242,11 @@ async def report_lost(
     host: FromQuery[str],
     attempt: FromQuery[int],
 ) -> None:
-    need_host(caller)
+    who = need_holder(caller, host, run_id, attempt)
     most = platform.settings.most_crashes
     clean = await platform.runs.redact_loss(run_id, attempt, data)
-    who = (holder(caller, host), attempt)
-    if await platform.runs.change(queue.report_lost, run_id, clean, time.time(), most, who):
-        await platform.runs.ended(run_id)
+    if await platform.runs.change(queue.report_lost, run_id, clean, time.time(), most, who, attempt):
+        await platform.runs.handle_end(run_id)
 
 
 @post(
@@ -195,8 +255,23 @@ async def report_lost(
 async def list_leftovers(
     data: JSONBody[LeftoverRuns], caller: CallerDependency, platform: PlatformDependency
 ) -> LeftoverRuns:
-    need_host(caller)
+    need_host_or_delegate(caller)
     return LeftoverRuns(await platform.database.read(queue.find_abandoned, data.runs[:MOST_LEFTOVERS]))
+
+
+@post(
+    "/hosts/attempts",
+    summary="Which of these attempts, placed on other machines, are over",
+    status_code=200,
+    opt=LENIENT,
+)
+async def list_attempts_over(
+    data: JSONBody[PlacedAttempts], caller: CallerDependency, platform: PlatformDependency
+) -> PlacedAttempts:
+    need_host(caller)
+    asked = [(each.run_id, each.attempt) for each in data.attempts[:MOST_LEFTOVERS]]
+    over = await platform.database.read(queue.find_attempts_over, asked)
+    return PlacedAttempts([HostAttemptId(*each) for each in over])
 
 
 @get(
@@ -205,11 +280,13 @@ async def list_leftovers(
     operation_id="read_wheel_for_host",
     media_type=BINARY,
 )
-async def read_wheel(sha256: FromPath[str], caller: CallerDependency, platform: PlatformDependency) -> File:
-    need_host(caller)
-    if not platform.blobs.has(sha256):
+async def read_wheel(
+    request: HttpRequest, sha256: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> Stream:
+    need_host_or_delegate(caller)
+    if not await platform.database.read(records.has_wheel, sha256, caller.run_id):
         raise NotFoundError(f"There is no wheel {sha256!r}.")
-    return File(platform.blobs.path(sha256), media_type="application/octet-stream")
+    return await send_file(platform, request, sha256, f"{sha256}.whl")
 
 
 # Uploads
@@ -217,7 +294,11 @@ async def read_wheel(sha256: FromPath[str], caller: CallerDependency, platform: 
 
 @post("/uploads", summary="Add or continue a run that is played elsewhere")
 async def add_upload(
-    request: HttpRequest, data: JSONBody[NewUpload], caller: CallerDependency, platform: PlatformDependency
+    request: HttpRequest,
+    data: JSONBody[NewUpload],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> RunInfo:
     caller.need("runs:write")
     refuse_runs(caller)
@@ -229,7 +310,8 @@ async def add_upload(
         quotas.check_storage(connection, caller.user, platform.settings.quotas)
         return records.add_upload(connection, caller, data)
 
-    return await run_idempotent(request, platform, caller, work, RunInfo)
+    added = audit.of(caller, "run.upload", lambda made: made.id, work)
+    return await run_idempotent(request, platform, caller, added, RunInfo)
 
 
 @post(
@@ -280,7 +362,7 @@ def refuse_runs(caller: Caller) -> None:
 
 
 def playing(settings: Settings) -> Router:
-    said = Router(
+    report_router = Router(
         "",
         route_handlers=[take_report, upload_report],
         request_max_body_size=settings.largest_report,
@@ -291,15 +373,17 @@ def playing(settings: Settings) -> Router:
         request_max_body_size=LARGEST_WITH_METADATA,
     )
     routes: list[Callable[..., Any] | Any] = [
-        said,
+        report_router,
         described,
         export_own_rows,
+        export_baseline,
         add_host,
         list_hosts,
         claim_run,
         heartbeat,
         report_lost,
         list_leftovers,
+        list_attempts_over,
         read_wheel,
     ]
     return Router("", route_handlers=routes, tags=["playing"])

@@ -11,28 +11,36 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 from sqlalchemy import Connection, delete, select
 
-from proctor.api.runs import Cause, Ending, LostRun, ReportReply, RunAssignment, RunInfo
+from proctor.api.runner import Ending, LostRun, ReportReply, RunAssignment
+from proctor.api.runs import Cause, RunInfo
 from proctor.run import ENDED
 from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
+from proctor.server.db.leases import hold
 from proctor.server.db.tables import attempt_secrets, holds, run_secrets, runs
+from proctor.server.notifier import Notifier
 from proctor.server.people.callers import CallerCache
 from proctor.server.problems import ApiError
 from proctor.server.runs import assignments, incoming, queue, records, reports, rights
 from proctor.server.runs.follow import Feed
+from proctor.server.runs.stored_events import EventLogs
 from proctor.server.secrets.redaction import Redactor
 from proctor.server.secrets.vault import Vault
 from proctor.server.settings import MEGABYTE, Settings
 from proctor.server.singleflight import SingleFlight
+from proctor.server.storage.blobs import Blobs
+from proctor.support.cancellation import cancel_task
 from proctor.support.logs import log
 
 SWEEP_SECONDS = 1.0
+SWEEP_LEASE_SECONDS = 4.0
+"""How soon another server sweeps if the one that does is gone."""
+MOST_REDACTORS = 1_000
 REPORT_READERS = 2
 LONGEST_CAUSE = 4_000
 TIDY_SECONDS = 60.0
@@ -45,28 +53,45 @@ T = TypeVar("T")
 KEPT_SECRETS_SECONDS = 7 * 86_400.0
 """How long to keep the secrets of a run that did not finish, so that it can be resumed."""
 
+Stop = Callable[[Connection, str, Cause, float], None]
+
 
 class RunService:
     """Changes runs, and notifies everything that depends on them."""
 
-    def __init__(self, database: Database, settings: Settings, callers: CallerCache, vault: Vault) -> None:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        callers: CallerCache,
+        vault: Vault,
+        notifier: Notifier,
+        holder: str,
+        blobs: Blobs,
+    ) -> None:
         self.database = database
+        self._notifier = notifier
+        self._holder = holder
         self.vault = vault
         self.settings = settings
         self.callers = callers
-        self.feed = Feed(database)
+        self.event_logs = EventLogs(database, blobs)
+        self.feed = Feed(database, notifier, self.event_logs)
         self._sweeping: asyncio.Task[None] | None = None
         self.after_end: list[Callable[[str], Awaitable[None]]] = []
         """Called when an attempt is over."""
+        self.on_claim: list[Callable[[], None]] = []
+        self.on_report: list[Callable[[int], None]] = []
+        """Told how many rollouts a stored report has."""
         self._summaries: SingleFlight[str, RunInfo] = SingleFlight()
         self._background: set[asyncio.Task[None]] = set()
         self._readers = ThreadPoolExecutor(REPORT_READERS, "report-read")
         self._redactors: dict[str, tuple[int | None, Redactor]] = {}
         """Of the runs that are being played."""
 
-    async def start(self) -> None:
-        # Twice as long as a host takes to renew its lease.
-        await self.database.write(queue.extend_leases, time.time(), self.settings.lease_seconds / 2)
+    async def start(self, *, is_alone: bool) -> None:
+        if is_alone:  # twice as long as a host takes to renew its lease, which no other server could do
+            await self.database.write(queue.extend_leases, time.time(), self.settings.lease_seconds / 2)
         self._sweeping = asyncio.create_task(self._sweep_on())
         self.beside(self._summarise_ended(await self.database.read(records.list_unscored)))
 
@@ -85,10 +110,7 @@ class RunService:
         for task in list(self._background):
             task.cancel()
         self._readers.shutdown(wait=False)
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._sweeping
+        await cancel_task(self._sweeping)
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something in the background."""
@@ -105,14 +127,18 @@ class RunService:
     ) -> T:
         """Change a run, and notify its followers."""
         done = await self.database.write(work, run_id, *args, **kwargs)
-        self.feed.wake(run_id)
+        self._notifier.notify("run", run_id)
         return done
 
-    async def claim(self, host: str) -> RunAssignment | None:
-        order = await self.database.write(assignments.claim_assignment, self.vault, self.settings, host)
+    async def claim(self, host: str, delegate: bool = False) -> RunAssignment | None:
+        order = await self.database.write(
+            assignments.claim_assignment, self.vault, self.settings, host, delegate
+        )
         if order is not None:
             self.callers.forget()
-            self.feed.wake(order.run_id)
+            self._notifier.notify("run", order.run_id)
+            for notify in self.on_claim:
+                notify()
         return order
 
     async def take_report(self, run_id: str, attempt: int | None, body: bytes) -> ReportReply:
@@ -124,7 +150,10 @@ class RunService:
             lambda: incoming.prepare(incoming.read_report(body, strict=is_upload), redactor)
         )
         most_bytes = self.settings.quotas.run_storage_mb * MEGABYTE
-        return await self.change(reports.take_report, run_id, attempt, news, time.time(), most_bytes)
+        reply = await self.change(reports.take_report, run_id, attempt, news, time.time(), most_bytes)
+        for notify in self.on_report:
+            notify(len(news.rows))
+        return reply
 
     async def redact_ending(self, run_id: str, attempt: int | None, ending: Ending) -> Ending:
         redactor = await self._redactor(run_id, attempt)
@@ -147,6 +176,8 @@ class RunService:
         known = self._redactors.get(run_id)
         if known is None or known[0] != attempt:
             values = await self.database.read(assignments.values_to_redact, self.vault, run_id)
+            if len(self._redactors) >= MOST_REDACTORS:  # of runs that ended at other servers
+                self._redactors.clear()
             known = self._redactors[run_id] = (attempt, Redactor(values))
         return known[1]
 
@@ -171,8 +202,9 @@ class RunService:
 
         return await self.database.read(work)
 
-    async def stop(self, run_id: str, why: Cause) -> None:
-        await self.change(queue.stop, run_id, why, time.time())
+    async def stop(self, run_id: str, why: Cause, work: Stop = queue.stop) -> None:
+        """`work` is what stops it, for callers that do more in the same transaction."""
+        await self.change(work, run_id, why, time.time())
         self.callers.forget()
         await self.tidy()  # a pending run has ended
 
@@ -180,14 +212,14 @@ class RunService:
         """Record what explains a possible failure of the run."""
         await self.change(queue.record_cause, run_id, why, time.time())
 
-    async def ended(self, run_id: str) -> None:
+    async def handle_end(self, run_id: str) -> None:
         """An attempt is over: revoke its token."""
         self.callers.forget()
         self._redactors.pop(run_id, None)
         for let_go in self.after_end:
             await let_go(run_id)
         await self.tidy()
-        self.feed.wake(run_id)
+        self._notifier.notify("run", run_id)
         self.beside(self._summarise_ended([run_id]))
 
     async def tidy(self) -> None:
@@ -195,13 +227,14 @@ class RunService:
         await self.database.write(settle_ended_runs, time.time())
 
     async def sweep(self) -> None:
-        """Runs whose host is silent, whose time is up, or whose owner may no longer have them played."""
-        changed = await self.database.write(sweep_all, time.time(), self.settings.most_crashes)
+        """Runs whose host is silent, whose time is up, or whose owner may no longer have them played; on one
+        of the servers."""
+        changed = await self.database.write(sweep_all, self._holder, time.time(), self.settings.most_crashes)
         if changed:
             self.callers.forget()
             await self.tidy()
         for run_id in changed:
-            self.feed.wake(run_id)
+            self._notifier.notify("run", run_id)
 
     async def _sweep_on(self) -> None:
         tidy_at = 0.0
@@ -218,7 +251,9 @@ class RunService:
             await asyncio.sleep(SWEEP_SECONDS)
 
 
-def sweep_all(connection: Connection, now: float, most_crashes: int) -> list[str]:
+def sweep_all(connection: Connection, holder: str, now: float, most_crashes: int) -> list[str]:
+    if hold(connection, "sweep", holder, SWEEP_LEASE_SECONDS) is None:
+        return []
     return queue.sweep(connection, now, most_crashes) + rights.stop_disallowed(connection, now)
 
 

@@ -15,7 +15,8 @@ from sqlalchemy import ColumnElement, Connection, Row, or_, select, update
 
 from proctor.api.hub import ROLE_RANK
 from proctor.api.runs import RunInfo, RunVisibility
-from proctor.report import Summary
+from proctor.report.summary import Summary
+from proctor.server.announcements import DeletedRun
 from proctor.server.db.tables import environments, roles, runs
 from proctor.server.hub.access import list_namespaces, readable_condition, role_of
 from proctor.server.people.tokens import ANONYMOUS, Caller
@@ -24,11 +25,11 @@ from proctor.server.runs import links, records
 from proctor.server.secrets.vault import Vault
 
 PRIVATE_SETTINGS = frozenset({"headers", "api_base_url", "api_key_var"})
-"""Settings of the owner's own endpoint, which nobody else reads."""
+"""Settings of the owner's own endpoint, which no one else may read."""
 WRITING_ROLES = [role for role, rank in ROLE_RANK.items() if rank >= ROLE_RANK["write"]]
 
 Access = Literal["owner", "writer", "reader"]
-"""`writer` and `reader` are those of the run's environment; whoever has the link is a reader."""
+"""`writer` and `reader` are those of the run's environment; anyone with the link is a reader."""
 
 
 def need_readable_run(
@@ -42,6 +43,20 @@ def need_readable_run(
     if with_log:
         need_log_access(access)
     return row, access
+
+
+def need_changeable_run(connection: Connection, caller: Caller, run_id: str) -> Row[Any]:
+    """A run that the caller may change; the error says so if they may only read it."""
+    row, access = need_readable_run(connection, caller, run_id)
+    if caller.kind != "user":
+        raise ForbiddenError("A run's token cannot change runs.")
+    if access != "owner":
+        raise ForbiddenError(
+            f"You may read {run_id}, and not change it; ask {row.owner}, who started it.",
+            code="read_only",
+            owner=row.owner,
+        )
+    return row
 
 
 def as_reader(caller: Caller, link: str = "") -> Caller:
@@ -61,7 +76,9 @@ def need_log_access(access: Access) -> None:
         )
 
 
-def find_access(connection: Connection, caller: Caller, row: Row[Any], link: str) -> Access | None:
+def find_access(
+    connection: Connection, caller: Caller, row: Row[Any] | DeletedRun, link: str
+) -> Access | None:
     if records.may_change(caller, row):
         return "owner"
     role = None
@@ -79,7 +96,7 @@ def find_access(connection: Connection, caller: Caller, row: Row[Any], link: str
 def readable_runs(connection: Connection, caller: Caller) -> ColumnElement[bool] | None:
     """As a condition: all runs that the caller may read without a link; None for all."""
     own = records.visibility_condition(caller)
-    if own is None or caller.kind != "user":
+    if own is None or caller.kind != "user" or caller.is_anonymous:
         return own
     names = list_namespaces(caller)
     granted = select(roles.c.environment_id).where(roles.c.holder.in_(names), roles.c.role.in_(WRITING_ROLES))
@@ -102,6 +119,7 @@ def limit_to(access: Access, run: RunInfo) -> RunInfo:
         return run
     return replace(
         run,
+        may_change=False,
         team=None,
         max_cost_usd=None,
         cost_usd=None,

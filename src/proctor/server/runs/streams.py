@@ -12,7 +12,7 @@ from proctor.server.runs import sharing
 
 
 def still_reads(platform: Platform, run_id: str, link: str = "", *, with_log: bool = False) -> Check:
-    """Raises for who may no longer read a run."""
+    """Raises if the caller may no longer read a run."""
 
     async def check(now: Caller) -> None:
         reader = sharing.as_reader(now, link)
@@ -33,10 +33,10 @@ def counted_stream(
     reader = name_reader(caller)
     platform.streams.check(reader)
 
-    async def counted() -> AsyncGenerator[bytes, None]:
+    async def count_stream() -> AsyncGenerator[bytes, None]:
         with platform.streams.taking(reader):  # only now: a stream that never starts never ends
-            async with aclosing(pieces) as told:
-                async for piece in told:
+            async with aclosing(pieces) as open_pieces:
+                async for piece in open_pieces:
                     yield piece
 
-    return counted()
+    return count_stream()

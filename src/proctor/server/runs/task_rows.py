@@ -6,7 +6,6 @@ of HTTP.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,13 +13,14 @@ from sqlalchemy import Connection, case, func, select, tuple_
 
 from proctor.server.db.tables import rollouts
 from proctor.server.runs.rows import MOST_BYTES, row_conditions
+from proctor.server.runs.stored_rows import ROWS_WITH_SEGMENTS, STORED, RowLocation, stored_row
 
 IS_NAMED = case((rollouts.c.task.like('"%'), 1), else_=0)
 DIGITS = case((rollouts.c.task.like('"%'), 0), else_=func.length(rollouts.c.task))
 TASK_ORDER = (IS_NAMED, DIGITS, rollouts.c.task)
 """The column has JSON: of two whole numbers, the one with more digits is larger."""
 
-Place = tuple[int, int, str, int]
+Position = tuple[int, int, str, int]
 """Where a rollout stands in task order; the number of a task's own place is 0."""
 
 
@@ -32,7 +32,7 @@ def read_rows_by_task(
     *,
     failed: bool = False,
     task: str | None = None,
-) -> tuple[list[tuple[Place, bytes]], bool]:
+) -> tuple[list[tuple[Position, RowLocation]], bool]:
     """Rows after a place, and whether there are more: up to the limit, or as many as may be in memory
     together."""
     wanted = row_conditions(run_id, 0, failed=failed, task=task)
@@ -42,24 +42,23 @@ def read_rows_by_task(
     keys: Sequence[Any] = connection.execute(
         select(*order).where(*wanted).order_by(*order).limit(limit + 1)
     ).all()
-    found: list[tuple[Place, bytes]] = []
+    found: list[tuple[Position, RowLocation]] = []
     size = 0
-    packed = read_packed(connection, run_id, keys[:limit])
+    stored = read_stored(connection, run_id, keys[:limit])
     for key in keys[:limit]:
-        raw = zlib.decompress(packed[key[2], key[3]])
-        size += len(raw)
+        row = stored[key[2], key[3]]
+        size += row.size
         if found and size > MOST_BYTES:
             break
-        found.append(((key[0], key[1], key[2], key[3]), raw))
+        found.append(((key[0], key[1], key[2], key[3]), row))
     return found, len(keys) > len(found)
 
 
-def read_packed(
+def read_stored(
     connection: Connection, run_id: str, keys: Sequence[Sequence[Any]]
-) -> dict[tuple[str, int], bytes]:
+) -> dict[tuple[str, int], RowLocation]:
     tasks = list({key[2] for key in keys})
     numbers = list({key[3] for key in keys})
-    query = select(rollouts.c.task, rollouts.c.number, rollouts.c.row).where(
-        rollouts.c.run_id == run_id, rollouts.c.task.in_(tasks), rollouts.c.number.in_(numbers)
-    )
-    return {(row.task, row.number): row.row for row in connection.execute(query)}
+    wanted = (rollouts.c.run_id == run_id, rollouts.c.task.in_(tasks), rollouts.c.number.in_(numbers))
+    query = select(rollouts.c.task, rollouts.c.number, *STORED).select_from(ROWS_WITH_SEGMENTS).where(*wanted)
+    return {(row.task, row.number): stored_row(row) for row in connection.execute(query)}

@@ -51,7 +51,7 @@ class BackendSandbox(Protocol):
         self, command: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
     ) -> CommandResult: ...
 
-    def piped(self, command: Sequence[str]) -> AbstractAsyncContextManager[PipedCommand]:
+    def open_command(self, command: Sequence[str]) -> AbstractAsyncContextManager[PipedCommand]:
         """A command that runs at most as long as the block."""
 
     async def serve(self, program: ServedProgram) -> Path:

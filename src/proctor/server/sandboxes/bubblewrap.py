@@ -54,11 +54,11 @@ class BubblewrapBackend:
         self.threads = Threads()
 
     async def check(self) -> None:
-        place = await self.open(PROBE)
+        sandbox = await self.open(PROBE)
         try:
-            await check_sandbox(place.folder.sandbox_config(AGENT))
+            await check_sandbox(sandbox.folder.sandbox_config(AGENT))
         finally:
-            await place.close()
+            await sandbox.close()
 
     async def open(self, spec: SandboxSpec) -> BubblewrapSandbox:
         limits = RunLimits(memory_mb=spec.memory_mb, processes=spec.processes, disk_mb=spec.disk_mb)
@@ -105,9 +105,9 @@ class BubblewrapSandbox:
             raise
 
     @asynccontextmanager
-    async def piped(self, command: Sequence[str]) -> AsyncIterator[BubblewrapPipes]:
+    async def open_command(self, command: Sequence[str]) -> AsyncIterator[BubblewrapPipes]:
         streams = Streams(subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL)
-        async with self.folder.started(command, streams, {}) as started:
+        async with self.folder.start_command(command, streams, {}) as started:
             yield BubblewrapPipes(started)
 
     async def serve(self, program: ServedProgram) -> Path:
@@ -128,7 +128,7 @@ class BubblewrapSandbox:
             streams = Streams(listener.fileno(), self._output.pipe, self._output.pipe)
             visible = [*program.mounts, *mounts]
             self._program = await self._serving.enter_async_context(
-                self.folder.started(command, streams, program.variables, mounts=visible)
+                self.folder.start_command(command, streams, program.variables, mounts=visible)
             )
         self._output.close_pipe()
         await self._wait_until_it_listens(path)
@@ -206,11 +206,11 @@ def find_sandbox_pids(folder: Path) -> list[int]:
     """The bubblewrap processes of sandboxes below this folder, found by their command line. Blocks."""
     mark = os.fsencode(f"{folder}/")
     found = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            program, *command = place.read_bytes().split(b"\0")
+            program, *command = file.read_bytes().split(b"\0")
             if program.endswith(b"bwrap") and any(word.startswith(mark) for word in command):
-                found.append(int(place.parent.name))
+                found.append(int(file.parent.name))
     return found
 
 

@@ -135,7 +135,7 @@ class DockerSandbox:
                 return CommandResult(code, await output.text())
 
     @asynccontextmanager
-    async def piped(self, command: Sequence[str]) -> AsyncIterator[DockerPipes]:
+    async def open_command(self, command: Sequence[str]) -> AsyncIterator[DockerPipes]:
         process = await self._exec(command, subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL, {})
         try:
             yield DockerPipes(process)

@@ -47,7 +47,7 @@ async def open_file_stream(
 ) -> AsyncIterator[AsyncGenerator[bytes, None]]:
     """The bytes of a file, as they come; raises before the first if it does not exist."""
     command = ["sh", "-c", READ, "sh", inner_path(path), str(most_mb * MEGABYTE)]
-    async with sandbox.piped(command) as piped:
+    async with sandbox.open_command(command) as piped:
         piped.stdin.close()
         first = await piped.stdout.read(CHUNK_BYTES)
         if not first and (code := await piped.wait()):
@@ -67,7 +67,7 @@ async def write_file(sandbox: BackendSandbox, path: str, chunks: AsyncIterable[b
     target = inner_path(path)
     part = f"{target}.part-{secrets.token_hex(4)}"
     try:
-        async with sandbox.piped(["sh", "-c", WRITE, "sh", target, part]) as piped:
+        async with sandbox.open_command(["sh", "-c", WRITE, "sh", target, part]) as piped:
             size = 0
             async for chunk in chunks:
                 size += len(chunk)

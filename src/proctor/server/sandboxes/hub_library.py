@@ -17,7 +17,6 @@ from sqlalchemy import Connection, Row, select
 from proctor.runner.build import BuildRequest, build_in_process
 from proctor.runner.supervisor import forwarded_variables
 from proctor.runner.venvs import Venv
-from proctor.server.blobs import Blobs
 from proctor.server.db.database import Database
 from proctor.server.db.tables import versions
 from proctor.server.hub.records import resolve_version
@@ -26,6 +25,7 @@ from proctor.server.people.tokens import Caller
 from proctor.server.sandboxes.backend import ServedProgram
 from proctor.server.sandboxes.sessions import PublishedVersion
 from proctor.server.settings import Settings
+from proctor.server.storage.blobs import Blobs
 from proctor.support.logs import log
 
 
@@ -65,10 +65,14 @@ class HubLibrary:
         )
 
     async def _venv(self, published: PublishedVersion, version: Row[Any]) -> Venv:
+        async with self._blobs.local(version.wheel_sha256) as wheel:
+            return await self._build(published, version, wheel)
+
+    async def _build(self, published: PublishedVersion, version: Row[Any], wheel: Path) -> Venv:
         source = self._source
         request = BuildRequest(
             cache=source.cache,
-            wheel=self._blobs.path(version.wheel_sha256),
+            wheel=wheel,
             wheel_name=version.wheel_name,
             lock=version.lock,
             hidden=source.hidden,

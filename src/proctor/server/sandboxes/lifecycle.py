@@ -22,8 +22,8 @@ from proctor.server.sandboxes.backend import Backend, BackendSandbox, SandboxSpe
 from proctor.server.sandboxes.bubblewrap import BubblewrapBackend
 from proctor.server.sandboxes.docker import DockerBackend
 from proctor.server.settings import SandboxLimits
+from proctor.support.cancellation import create_or_undo
 from proctor.support.logs import log
-from proctor.support.shield import create_or_undo
 
 SWEEP_SECONDS = 5.0
 PATIENCE_SECONDS = 20.0
@@ -154,7 +154,8 @@ class SandboxManager:
     ) -> asyncio.Task[LiveSandbox] | None:
         """Creates it once, however often this is called; a sandbox that has ended is not created again."""
         row = await self._database.read(records.find_row, sandbox_id)
-        if row.status == "starting" and sandbox_id not in self._making:
+        is_mine = row.server == self.server  # a repeated request may reach another server
+        if row.status == "starting" and is_mine and sandbox_id not in self._making:
             self._making[sandbox_id] = asyncio.create_task(self._make(sandbox_id, backend, spec, prepare))
         return self._making.get(sandbox_id)
 
@@ -187,7 +188,7 @@ class SandboxManager:
             return f"It was not ready within {self.limits.start_seconds:g} s."
         return str(error) or "It was ended before it was ready."
 
-    async def opened(self, sandbox_id: str) -> LiveSandbox:
+    async def find_ready(self, sandbox_id: str) -> LiveSandbox:
         """A sandbox to use; a ConflictError if it is not ready, or has ended."""
         making = self._making.get(sandbox_id)
         if making is None or not is_ready(making):

@@ -16,13 +16,14 @@ from proctor.api.common import BASE, new_id
 from proctor.api.runs import Permissions
 from proctor.api.sandboxes import Instance, Sandbox, SandboxStatus, ServedSession
 from proctor.run import ENDED
-from proctor.server.db.tables import places, runs, users
+from proctor.server.db.tables import runs, sandboxes, users
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, NotFoundError
 
 SandboxKind = Literal["sandbox", "instance", "session"]
 PREFIXES: Mapping[SandboxKind, str] = {"sandbox": "box", "instance": "inst", "session": "ses"}
 MINUTE = 60.0
+FORGOTTEN_SECONDS = 600.0
 
 
 class RequestingRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,12 +56,12 @@ def add_record(
     """Add a sandbox that is about to be created; it never outlives its run's deadline."""
     if caller.run_id:
         holder = select(runs.c.id).where(runs.c.id == caller.run_id)
-        own = places.c.run_id == caller.run_id
+        own = sandboxes.c.run_id == caller.run_id
     else:
         holder = select(users.c.id).where(users.c.name == caller.user)
-        own = (places.c.owner == caller.user) & places.c.run_id.is_(None)
+        own = (sandboxes.c.owner == caller.user) & sandboxes.c.run_id.is_(None)
     connection.execute(holder.with_for_update())  # one after the other, so that the count is exact
-    mine = select(func.count()).where(own, places.c.ended_at.is_(None))
+    mine = select(func.count()).where(own, sandboxes.c.ended_at.is_(None))
     if connection.execute(mine).scalar_one() >= at_once:
         raise ConflictError(
             f"You have {at_once} sandboxes already, which is the limit; delete one first.",
@@ -68,7 +69,7 @@ def add_record(
         )
     now, id_ = time.time(), new_id(PREFIXES[kind])
     connection.execute(
-        insert(places).values(
+        insert(sandboxes).values(
             id=id_,
             kind=kind,
             owner=caller.user,
@@ -86,12 +87,12 @@ def add_record(
 
 
 def find_row(connection: Connection, sandbox_id: str) -> Row[Any]:
-    return connection.execute(select(places).where(places.c.id == sandbox_id)).one()
+    return connection.execute(select(sandboxes).where(sandboxes.c.id == sandbox_id)).one()
 
 
 def find_visible(connection: Connection, caller: Caller, kind: SandboxKind, sandbox_id: str) -> Row[Any]:
     """A sandbox that the caller may see: a run its own, a user their sessions, an admin all."""
-    query = select(places).where(places.c.id == sandbox_id, places.c.kind == kind)
+    query = select(sandboxes).where(sandboxes.c.id == sandbox_id, sandboxes.c.kind == kind)
     row = connection.execute(query).one_or_none()
     if row is None or not is_owned_by(row, caller):
         raise NotFoundError(f"There is no {kind} {sandbox_id!r}.")
@@ -108,15 +109,17 @@ def list_rows(
     connection: Connection, caller: Caller, kind: SandboxKind, after: tuple[float, str] | None, limit: int
 ) -> list[Row[Any]]:
     """The newest first, and one more than the limit if there is one."""
-    query = select(places).where(places.c.kind == kind)
+    query = select(sandboxes).where(sandboxes.c.kind == kind)
     if caller.kind == "run":
-        query = query.where(places.c.run_id == caller.run_id)
+        query = query.where(sandboxes.c.run_id == caller.run_id)
     elif not caller.is_admin:
-        query = query.where(places.c.owner == caller.user)
+        query = query.where(sandboxes.c.owner == caller.user)
     if after is not None:
         at, last = after
-        query = query.where((places.c.created_at < at) | ((places.c.created_at == at) & (places.c.id < last)))
-    query = query.order_by(places.c.created_at.desc(), places.c.id.desc()).limit(limit + 1)
+        query = query.where(
+            (sandboxes.c.created_at < at) | ((sandboxes.c.created_at == at) & (sandboxes.c.id < last))
+        )
+    query = query.order_by(sandboxes.c.created_at.desc(), sandboxes.c.id.desc()).limit(limit + 1)
     return list(connection.execute(query))
 
 
@@ -124,36 +127,36 @@ def set_status(connection: Connection, sandbox_id: str, status: SandboxStatus, m
     """Set the status of a sandbox; one that has ended stays as it is."""
     ended_at = None if status == "ready" else time.time()
     connection.execute(
-        update(places)
-        .where(places.c.id == sandbox_id, places.c.ended_at.is_(None))
+        update(sandboxes)
+        .where(sandboxes.c.id == sandbox_id, sandboxes.c.ended_at.is_(None))
         .values(status=status, message=message, ended_at=ended_at)
     )
 
 
 def end_all(connection: Connection, server: str, message: str) -> set[str]:
     """End everything a server created before it was restarted; returns the backends involved."""
-    left = (places.c.server == server) & places.c.ended_at.is_(None)
-    backends = set(connection.execute(select(places.c.backend).where(left).distinct()).scalars())
+    left = (sandboxes.c.server == server) & sandboxes.c.ended_at.is_(None)
+    backends = set(connection.execute(select(sandboxes.c.backend).where(left).distinct()).scalars())
     ended = {"status": "ended", "message": message, "ended_at": time.time()}
-    connection.execute(update(places).where(left).values(ended))
+    connection.execute(update(sandboxes).where(left).values(ended))
     return backends
 
 
 def list_ids_of_run(connection: Connection, run_id: str) -> list[str]:
-    query = select(places.c.id).where(places.c.run_id == run_id, places.c.ended_at.is_(None))
+    query = select(sandboxes.c.id).where(sandboxes.c.run_id == run_id, sandboxes.c.ended_at.is_(None))
     return list(connection.execute(query).scalars())
 
 
 def list_alive_ids(connection: Connection) -> set[str]:
-    return set(connection.execute(select(places.c.id).where(places.c.ended_at.is_(None))).scalars())
+    return set(connection.execute(select(sandboxes.c.id).where(sandboxes.c.ended_at.is_(None))).scalars())
 
 
 def find_overdue(connection: Connection, server: str, now: float) -> dict[str, str]:
     """Sandboxes of a server that must end, and why."""
     query = (
-        select(places, runs.c.status.label("run_status"), runs.c.attempt)
-        .join(runs, runs.c.id == places.c.run_id, isouter=True)
-        .where(places.c.server == server, places.c.ended_at.is_(None))
+        select(sandboxes, runs.c.status.label("run_status"), runs.c.attempt)
+        .join(runs, runs.c.id == sandboxes.c.run_id, isouter=True)
+        .where(sandboxes.c.server == server, sandboxes.c.ended_at.is_(None))
     )
     found = {}
     for row in connection.execute(query):
@@ -164,6 +167,13 @@ def find_overdue(connection: Connection, server: str, now: float) -> dict[str, s
         elif row.expires_at < now:
             found[row.id] = "Its time was up."
     return found
+
+
+def end_forgotten_sandboxes(connection: Connection, now: float) -> None:
+    """Those of servers that never came back; any other ends its own sandboxes in time."""
+    forgotten = sandboxes.c.ended_at.is_(None) & (sandboxes.c.expires_at < now - FORGOTTEN_SECONDS)
+    values = {"status": "ended", "message": "Its server is gone.", "ended_at": now}
+    connection.execute(update(sandboxes).where(forgotten).values(values))
 
 
 # Building answers

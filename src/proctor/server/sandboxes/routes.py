@@ -291,7 +291,7 @@ async def find_usable(
     """A sandbox for its own run to use; others may only look at it."""
     need_run(caller, "sandboxes" if kind == "sandbox" else "instances")
     await platform.database.read(records.find_visible, caller, kind, sandbox_id)
-    return await platform.sandboxes.opened(sandbox_id)
+    return await platform.sandboxes.find_ready(sandbox_id)
 
 
 def watching(platform: Platform, caller: Caller, sandbox_id: str, kind: records.SandboxKind) -> proxy.Watch:
@@ -300,7 +300,7 @@ def watching(platform: Platform, caller: Caller, sandbox_id: str, kind: records.
     async def check(now: Caller) -> None:
         await platform.database.read(records.find_visible, now, kind, sandbox_id)
 
-    return lambda cut: platform.watch.watched(caller, check, cut)
+    return lambda cut: platform.watch.guard(caller, check, cut)
 
 
 def build_spec(platform: Platform, request: NewSandbox | NewInstance) -> tuple[int, SandboxSpec]:

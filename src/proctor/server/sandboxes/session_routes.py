@@ -83,7 +83,7 @@ async def tunnel(
         caller = await caller_from_headers(socket.headers, platform)
         caller.need("runs:write")
         await platform.database.read(records.find_visible, caller, "session", session)
-        live = await platform.sandboxes.opened(session)
+        live = await platform.sandboxes.find_ready(session)
     except ApiError as error:
         await socket.close(proxy.REFUSED + error.status, str(error))
         return

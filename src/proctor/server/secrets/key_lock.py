@@ -1,4 +1,4 @@
-"""Lock the server's key: shared between servers, exclusive for a rotation.
+"""Lock the server's key: shared between servers, exclusive for a rotation or a move of its files.
 
 A lock on a file in the data folder, and one in PostgreSQL, for servers on one database with folders of their
 own. Both end with the process that holds them, however it ends. Knows nothing of keys.
@@ -14,12 +14,11 @@ from sqlalchemy import Connection, text
 
 from proctor.errors import ConfigError
 from proctor.server.db.database import Database
+from proctor.server.db.locks import Lock
 
 LOCK_FILE = "key.lock"
-LOCK = 7_264_110_396
-"""The same for all servers on one database, and presumably unused by anything else there."""
 BEING_ROTATED = "The server's key is being rotated; start the server once that is done."
-IN_USE = "A server is using the key; stop every server on this database, then rotate it."
+IN_USE = "A server is running on this database; stop every server that uses it, then try again."
 
 
 class KeyLock:
@@ -53,7 +52,7 @@ class KeyLock:
             return
         self._connection = self._database.connect_alone()
         how = "pg_try_advisory_lock" if self._alone else "pg_try_advisory_lock_shared"
-        got = self._connection.execute(text(f"SELECT {how}(:lock)"), {"lock": LOCK})
+        got = self._connection.execute(text(f"SELECT {how}(:lock)"), {"lock": int(Lock.KEY)})
         if not got.scalar_one():
             raise BlockingIOError
 

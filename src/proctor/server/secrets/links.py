@@ -1,6 +1,6 @@
 """Links of global secrets to environments: which of them count, and who may remove them.
 
-A link counts while the secret's owner may change the environment. Somebody who leaves a team takes their
+A link counts while the secret's owner may change the environment. A user who leaves a team takes their
 secrets with them. Knows nothing of values.
 """
 
@@ -16,7 +16,7 @@ from proctor.server.db.tables import environments, members, secret_links, secret
 from proctor.server.hub.access import role_of
 from proctor.server.people.tokens import Caller, find_user_caller
 
-WRITE = ROLE_RANK["write"]
+WRITE_ROLES = frozenset(role for role, rank in ROLE_RANK.items() if rank >= ROLE_RANK["write"])
 
 
 def list_linked(connection: Connection, environment_id: str) -> Sequence[Row[Any]]:
@@ -53,10 +53,10 @@ def may_link(connection: Connection, owner: str, environment: Row[Any]) -> bool:
 
 
 def writes(connection: Connection, caller: Caller, environment: Row[Any]) -> bool:
-    return ROLE_RANK.get(role_of(connection, caller, environment) or "", 0) >= WRITE
+    return role_of(connection, caller, environment) in WRITE_ROLES
 
 
-def list_places(connection: Connection, secret_ids: Sequence[str]) -> dict[str, list[str]]:
+def list_linked_environments(connection: Connection, secret_ids: Sequence[str]) -> dict[str, list[str]]:
     """The environments that secrets are linked to, by the secret's id."""
     query = (
         select(secret_links.c.secret_id, environments.c.owner, environments.c.name)

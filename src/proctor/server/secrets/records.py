@@ -54,8 +54,8 @@ def list_global(connection: Connection, caller: Caller) -> list[Secret]:
     """The caller's own, and those of their teams."""
     query = select(secrets).where(secrets.c.owner.in_([caller.user, *caller.teams]))
     rows = connection.execute(query.order_by(secrets.c.name, secrets.c.owner)).all()
-    places = links.list_places(connection, [row.id for row in rows])
-    return [replace(describe_secret(row, "global"), linked_to=places.get(row.id, [])) for row in rows]
+    linked = links.list_linked_environments(connection, [row.id for row in rows])
+    return [replace(describe_secret(row, "global"), linked_to=linked.get(row.id, [])) for row in rows]
 
 
 def add_global(connection: Connection, vault: Vault, caller: Caller, new: NewSecret) -> Secret:
@@ -93,9 +93,11 @@ def change_global(
     )
 
 
-def delete_global(connection: Connection, caller: Caller, secret_id: str) -> None:
+def delete_global(connection: Connection, caller: Caller, secret_id: str) -> Secret:
     """Also deletes its links."""
-    connection.execute(delete(secrets).where(secrets.c.id == find_global(connection, caller, secret_id).id))
+    row = find_global(connection, caller, secret_id)
+    connection.execute(delete(secrets).where(secrets.c.id == row.id))
+    return describe_secret(row, "global")
 
 
 def named_condition(owner: str, name: str) -> ColumnElement[bool]:
@@ -117,7 +119,7 @@ def list_for_environment(connection: Connection, environment: Row[Any]) -> list[
     return sorted(found, key=lambda secret: secret.name)
 
 
-def add_to_environment(connection: Connection, vault: Vault, environment: Row[Any], new: NewSecret) -> Secret:
+def add_to_environment(connection: Connection, environment: Row[Any], vault: Vault, new: NewSecret) -> Secret:
     check_name_and_value(new.name, new.value)
     if new.team is not None:
         raise InvalidError(
@@ -132,16 +134,16 @@ def add_to_environment(connection: Connection, vault: Vault, environment: Row[An
 
 
 def change_in_environment(
-    connection: Connection, vault: Vault, environment: Row[Any], secret_id: str, change: SecretChange
+    connection: Connection, environment: Row[Any], vault: Vault, secret_id: str, change: SecretChange
 ) -> Secret:
     row = find_own_secret(connection, environment, secret_id)
     return describe_secret(apply_change(connection, vault, row, change), "environment", environment)
 
 
-def delete_in_environment(connection: Connection, environment: Row[Any], secret_id: str) -> None:
-    connection.execute(
-        delete(secrets).where(secrets.c.id == find_own_secret(connection, environment, secret_id).id)
-    )
+def delete_in_environment(connection: Connection, environment: Row[Any], secret_id: str) -> Secret:
+    row = find_own_secret(connection, environment, secret_id)
+    connection.execute(delete(secrets).where(secrets.c.id == row.id))
+    return describe_secret(row, "environment", environment)
 
 
 def find_own_secret(connection: Connection, environment: Row[Any], secret_id: str) -> Row[Any]:
@@ -152,7 +154,7 @@ def find_own_secret(connection: Connection, environment: Row[Any], secret_id: st
     return row
 
 
-def link(connection: Connection, caller: Caller, environment: Row[Any], secret_id: str) -> Secret:
+def link(connection: Connection, environment: Row[Any], caller: Caller, secret_id: str) -> Secret:
     """Let an environment use a global secret; repeating it changes nothing."""
     lock_environment(connection, environment)
     secret = find_global(connection, caller, secret_id)
@@ -238,9 +240,10 @@ def change_variable(connection: Connection, environment: Row[Any], variable_id: 
     return describe_variable(find_variable(connection, environment, variable_id), environment)
 
 
-def delete_variable(connection: Connection, environment: Row[Any], variable_id: str) -> None:
+def delete_variable(connection: Connection, environment: Row[Any], variable_id: str) -> Secret:
     row = find_variable(connection, environment, variable_id)
     connection.execute(delete(variables).where(variables.c.id == row.id))
+    return describe_variable(row, environment)
 
 
 def find_variable(connection: Connection, environment: Row[Any], variable_id: str) -> Row[Any]:

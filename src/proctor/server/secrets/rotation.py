@@ -23,7 +23,7 @@ from proctor.server.db.tables import seals
 from proctor.server.secrets.key_check import PROOF, ensure_key
 from proctor.server.secrets.seals import SEALED
 from proctor.server.secrets.vault import UnreadableError, Vault, new_key, read_key
-from proctor.support.once import write_once
+from proctor.support.write_once import write_once
 
 
 class Rotated(msgspec.Struct, frozen=True):

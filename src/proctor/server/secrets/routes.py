@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec
 
+import msgspec
 from litestar import Router, delete, get, patch, post, put
+from litestar.di import NamedDependency, Provide
 from litestar.params import FromPath, JSONBody
 from sqlalchemy import Connection, Row
 
+from proctor.api.audit import AuditAction
 from proctor.api.common import Page
-from proctor.api.hub import Role
-from proctor.api.secrets import NewSecret, NewVariable, Secret, SecretChange, VariableChange
-from proctor.server.hub.access import find_with_role
+from proctor.api.secrets import NewSecret, NewVariable, RunSecret, Secret, SecretChange, VariableChange
+from proctor.server.audit.changes import Audit, AuditDependency
+from proctor.server.hub.access import find_with_role, role_of
+from proctor.server.hub.records import resolve_version
 from proctor.server.people.tokens import Caller
+from proctor.server.platform import Platform
 from proctor.server.problems import ForbiddenError
 from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency, run_idempotent
 from proctor.server.secrets import records
+from proctor.server.secrets.links import WRITE_ROLES
+from proctor.server.secrets.origins import list_run_secrets
 
-T = TypeVar("T")
+P = ParamSpec("P")
 
 
 def check_may_read(caller: Caller) -> None:
@@ -36,15 +43,52 @@ def need_person(caller: Caller) -> None:
         raise ForbiddenError("Only users manage secrets; a run finds its own in its environment variables.")
 
 
-def with_environment(
-    caller: Caller, owner: str, name: str, least: Role, work: Callable[[Connection, Row[Any]], T]
-) -> Callable[[Connection], T]:
-    """The work, on an environment for which the caller has the role."""
+def name_secret(secret: Secret) -> str:
+    """As the audit log names it: whose it is, and its name."""
+    return f"{secret.environment or secret.owner} {secret.name}"
 
-    def find_and_work(connection: Connection) -> T:
-        return work(connection, find_with_role(connection, caller, f"{owner}/{name}", least))
 
-    return find_and_work
+class SecretWriter(msgspec.Struct, frozen=True):
+    """Changes the secrets and variables of one environment, each change with its audit entry."""
+
+    environment: str
+    request: HttpRequest
+    caller: Caller
+    platform: Platform
+    audit: Audit
+
+    async def write(
+        self,
+        action: AuditAction,
+        change: Callable[Concatenate[Connection, Row[Any], P], Secret],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Secret:
+        """One transaction; what is created is created once per idempotency key."""
+        check_may_change(self.caller)
+
+        def work(connection: Connection) -> Secret:
+            environment = find_with_role(connection, self.caller, self.environment, "write")
+            return change(connection, environment, *args, **kwargs)
+
+        audited = self.audit.of(self.caller, action, name_secret, work)
+        if self.request.method == "POST":
+            return await run_idempotent(self.request, self.platform, self.caller, audited, Secret)
+        return await self.platform.database.write(audited)
+
+
+async def find_secret_writer(
+    owner: FromPath[str],
+    name: FromPath[str],
+    request: HttpRequest,
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
+) -> SecretWriter:
+    return SecretWriter(f"{owner}/{name}", request, caller, platform, audit)
+
+
+SecretWriterDependency = NamedDependency[SecretWriter]
 
 
 @get("/secrets", summary="Your global secrets and those of your teams, without their values")
@@ -55,16 +99,19 @@ async def list_global(caller: CallerDependency, platform: PlatformDependency) ->
 
 @post("/secrets", summary="Store a global secret, to be linked to environments")
 async def add_global(
-    request: HttpRequest, data: JSONBody[NewSecret], caller: CallerDependency, platform: PlatformDependency
+    request: HttpRequest,
+    data: JSONBody[NewSecret],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> Secret:
     check_may_change(caller)
-    return await run_idempotent(
-        request,
-        platform,
-        caller,
-        lambda connection: records.add_global(connection, platform.vault, caller, data),
-        Secret,
-    )
+
+    def work(connection: Connection) -> Secret:
+        return records.add_global(connection, platform.vault, caller, data)
+
+    added = audit.of(caller, "secret.add", name_secret, work)
+    return await run_idempotent(request, platform, caller, added, Secret)
 
 
 @patch("/secrets/{secret_id:str}", summary="Change a global secret's value or description")
@@ -73,17 +120,20 @@ async def change_global(
     data: JSONBody[SecretChange],
     caller: CallerDependency,
     platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> Secret:
     check_may_change(caller)
-    return await platform.database.write(records.change_global, platform.vault, caller, secret_id, data)
+    work = audit.of(caller, "secret.change", name_secret, records.change_global)
+    return await platform.database.write(work, platform.vault, caller, secret_id, data)
 
 
 @delete("/secrets/{secret_id:str}", summary="Delete a global secret, and its links")
 async def delete_global(
-    secret_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+    secret_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency, audit: AuditDependency
 ) -> None:
     check_may_change(caller)
-    await platform.database.write(records.delete_global, caller, secret_id)
+    work = audit.of(caller, "secret.delete", name_secret, records.delete_global)
+    await platform.database.write(work, caller, secret_id)
 
 
 ENVIRONMENT = "/environments/{owner:str}/{name:str}"
@@ -94,27 +144,39 @@ async def list_secrets(
     owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Page[Secret]:
     check_may_read(caller)
-    work = with_environment(caller, owner, name, "write", records.list_for_environment)
+
+    def work(connection: Connection) -> list[Secret]:
+        environment = find_with_role(connection, caller, f"{owner}/{name}", "write")
+        return records.list_for_environment(connection, environment)
+
+    return Page(await platform.database.read(work))
+
+
+@get(
+    f"{ENVIRONMENT}/versions/{{version:str}}/secrets",
+    summary="Which secrets and variables a run of yours would have, and why, without values",
+)
+async def preview_secrets(
+    owner: FromPath[str],
+    name: FromPath[str],
+    version: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> Page[RunSecret]:
+    check_may_read(caller)
+
+    def work(connection: Connection) -> list[RunSecret]:
+        environment, row = resolve_version(connection, caller, f"{owner}/{name}@{version}")
+        may_write = role_of(connection, caller, environment) in WRITE_ROLES
+        return list_run_secrets(connection, environment, row.secrets, (), may_write=may_write)
+
     return Page(await platform.database.read(work))
 
 
 @post(f"{ENVIRONMENT}/secrets", summary="Store a secret for one environment")
-async def add_secret(
-    request: HttpRequest,
-    owner: FromPath[str],
-    name: FromPath[str],
-    data: JSONBody[NewSecret],
-    caller: CallerDependency,
-    platform: PlatformDependency,
-) -> Secret:
-    check_may_change(caller)
-
-    def work(connection: Connection, environment: Row[Any]) -> Secret:
-        return records.add_to_environment(connection, platform.vault, environment, data)
-
-    return await run_idempotent(
-        request, platform, caller, with_environment(caller, owner, name, "write", work), Secret
-    )
+async def add_secret(data: JSONBody[NewSecret], secret_writer: SecretWriterDependency) -> Secret:
+    vault = secret_writer.platform.vault
+    return await secret_writer.write("secret.add", records.add_to_environment, vault, data)
 
 
 @patch(
@@ -122,51 +184,20 @@ async def add_secret(
     summary="Change the value or description of an environment's secret",
 )
 async def change_secret(
-    owner: FromPath[str],
-    name: FromPath[str],
-    secret_id: FromPath[str],
-    data: JSONBody[SecretChange],
-    caller: CallerDependency,
-    platform: PlatformDependency,
+    secret_id: FromPath[str], data: JSONBody[SecretChange], secret_writer: SecretWriterDependency
 ) -> Secret:
-    check_may_change(caller)
-
-    def work(connection: Connection, environment: Row[Any]) -> Secret:
-        return records.change_in_environment(connection, platform.vault, environment, secret_id, data)
-
-    return await platform.database.write(with_environment(caller, owner, name, "write", work))
+    vault = secret_writer.platform.vault
+    return await secret_writer.write("secret.change", records.change_in_environment, vault, secret_id, data)
 
 
 @delete(f"{ENVIRONMENT}/secrets/{{secret_id:str}}", summary="Delete a secret of an environment")
-async def delete_secret(
-    owner: FromPath[str],
-    name: FromPath[str],
-    secret_id: FromPath[str],
-    caller: CallerDependency,
-    platform: PlatformDependency,
-) -> None:
-    check_may_change(caller)
-
-    def work(connection: Connection, environment: Row[Any]) -> None:
-        records.delete_in_environment(connection, environment, secret_id)
-
-    await platform.database.write(with_environment(caller, owner, name, "write", work))
+async def delete_secret(secret_id: FromPath[str], secret_writer: SecretWriterDependency) -> None:
+    await secret_writer.write("secret.delete", records.delete_in_environment, secret_id)
 
 
 @put(f"{ENVIRONMENT}/secrets/links/{{secret_id:str}}", summary="Let an environment use a global secret")
-async def link(
-    owner: FromPath[str],
-    name: FromPath[str],
-    secret_id: FromPath[str],
-    caller: CallerDependency,
-    platform: PlatformDependency,
-) -> Secret:
-    check_may_change(caller)
-
-    def work(connection: Connection, environment: Row[Any]) -> Secret:
-        return records.link(connection, caller, environment, secret_id)
-
-    return await platform.database.write(with_environment(caller, owner, name, "write", work))
+async def link(secret_id: FromPath[str], secret_writer: SecretWriterDependency) -> Secret:
+    return await secret_writer.write("secret.link", records.link, secret_writer.caller, secret_id)
 
 
 @delete(
@@ -178,6 +209,7 @@ async def unlink(
     secret_id: FromPath[str],
     caller: CallerDependency,
     platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> None:
     check_may_change(caller)
 
@@ -186,7 +218,8 @@ async def unlink(
             environment = find_with_role(connection, caller, f"{owner}/{name}", "write")
             records.unlink(connection, environment, secret_id)
 
-    await platform.database.write(work)
+    details = {"secret_id": secret_id}
+    await platform.database.write(audit.of(caller, "secret.unlink", f"{owner}/{name}", work, details))
 
 
 @get(f"{ENVIRONMENT}/variables", summary="Variables of an environment, with their values")
@@ -194,60 +227,30 @@ async def list_variables(
     owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Page[Secret]:
     check_may_read(caller)
-    work = with_environment(caller, owner, name, "read", records.list_variables)
+
+    def work(connection: Connection) -> list[Secret]:
+        return records.list_variables(
+            connection, find_with_role(connection, caller, f"{owner}/{name}", "read")
+        )
+
     return Page(await platform.database.read(work))
 
 
 @post(f"{ENVIRONMENT}/variables", summary="Set a variable for every run of an environment")
-async def add_variable(
-    request: HttpRequest,
-    owner: FromPath[str],
-    name: FromPath[str],
-    data: JSONBody[NewVariable],
-    caller: CallerDependency,
-    platform: PlatformDependency,
-) -> Secret:
-    check_may_change(caller)
-
-    def work(connection: Connection, environment: Row[Any]) -> Secret:
-        return records.add_variable(connection, environment, data)
-
-    return await run_idempotent(
-        request, platform, caller, with_environment(caller, owner, name, "write", work), Secret
-    )
+async def add_variable(data: JSONBody[NewVariable], secret_writer: SecretWriterDependency) -> Secret:
+    return await secret_writer.write("variable.add", records.add_variable, data)
 
 
 @patch(f"{ENVIRONMENT}/variables/{{variable_id:str}}", summary="Change the value of a variable")
 async def change_variable(
-    owner: FromPath[str],
-    name: FromPath[str],
-    variable_id: FromPath[str],
-    data: JSONBody[VariableChange],
-    caller: CallerDependency,
-    platform: PlatformDependency,
+    variable_id: FromPath[str], data: JSONBody[VariableChange], secret_writer: SecretWriterDependency
 ) -> Secret:
-    check_may_change(caller)
-
-    def work(connection: Connection, environment: Row[Any]) -> Secret:
-        return records.change_variable(connection, environment, variable_id, data.value)
-
-    return await platform.database.write(with_environment(caller, owner, name, "write", work))
+    return await secret_writer.write("variable.change", records.change_variable, variable_id, data.value)
 
 
 @delete(f"{ENVIRONMENT}/variables/{{variable_id:str}}", summary="Delete a variable")
-async def delete_variable(
-    owner: FromPath[str],
-    name: FromPath[str],
-    variable_id: FromPath[str],
-    caller: CallerDependency,
-    platform: PlatformDependency,
-) -> None:
-    check_may_change(caller)
-
-    def work(connection: Connection, environment: Row[Any]) -> None:
-        records.delete_variable(connection, environment, variable_id)
-
-    await platform.database.write(with_environment(caller, owner, name, "write", work))
+async def delete_variable(variable_id: FromPath[str], secret_writer: SecretWriterDependency) -> None:
+    await secret_writer.write("variable.delete", records.delete_variable, variable_id)
 
 
 router = Router(
@@ -258,6 +261,7 @@ router = Router(
         change_global,
         delete_global,
         list_secrets,
+        preview_secrets,
         add_secret,
         change_secret,
         delete_secret,
@@ -268,5 +272,6 @@ router = Router(
         change_variable,
         delete_variable,
     ],
+    dependencies={"secret_writer": Provide(find_secret_writer)},
     tags=["secrets"],
 )

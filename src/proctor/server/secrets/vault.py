@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from proctor.errors import ConfigError
 from proctor.server.problems import ApiError
-from proctor.support.once import write_once
+from proctor.support.write_once import write_once
 
 KEY_FILE = "secret.key"
 KEY_FILE_VARIABLE = "PROCTOR_SECRET_KEY_FILE"

@@ -5,6 +5,7 @@ Knows nothing of HTTP.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from typing import Any
@@ -14,7 +15,6 @@ from sqlalchemy import Connection, Row, select, update
 from proctor.api.hub import PushForm
 from proctor.packages.archive import content_hash
 from proctor.runner.repository.fetch import FetchResult
-from proctor.server.blobs import Blob, Blobs
 from proctor.server.db.tables import environments, versions
 from proctor.server.hub.access import find_environment
 from proctor.server.hub.push import Push, check_description, publish
@@ -23,6 +23,7 @@ from proctor.server.hub.wheels import read_wheel
 from proctor.server.people.tokens import find_user_caller
 from proctor.server.problems import ConflictError
 from proctor.server.sources import records
+from proctor.server.storage.blobs import Blobs
 
 LONGEST_SLUG = 39
 HASH_DIGITS = 6
@@ -38,20 +39,21 @@ def environment_name(source: str, rollout: str) -> str:
     return f"{slug[: LONGEST_SLUG - HASH_DIGITS - 1].strip('-')}-{digest}"
 
 
-def read_package(result: FetchResult, owner: str, blobs: Blobs) -> Push:
-    """Store both files and read them as a push is read: they come from a sandbox. Blocks."""
-    wheel_blob, source_blob = blobs.put(result.wheel), blobs.put(result.source)
-    wheel = read_wheel(blobs.path(wheel_blob.sha256), result.commit.wheel_name)
-    check_description(wheel)
-    source = read_source(blobs.path(source_blob.sha256), wheel)
+async def read_package(result: FetchResult, owner: str, blobs: Blobs) -> Push:
+    """Store both files and read them as a push is read: they come from a sandbox."""
+    wheel_blob, source_blob = await blobs.add(result.wheel), await blobs.add(result.source)
+    async with blobs.local(wheel_blob.sha256) as wheel_file, blobs.local(source_blob.sha256) as source_file:
+        wheel = await asyncio.to_thread(read_wheel, wheel_file, result.commit.wheel_name)
+        check_description(wheel)
+        source = await asyncio.to_thread(read_source, source_file, wheel)
     computed = content_hash(source.digests, wheel.digests)
     return Push(
         form=PushForm(content_hash=computed, owner=owner),
         wheel_name=result.commit.wheel_name,
         wheel=wheel,
-        wheel_blob=Blob(*wheel_blob),
+        wheel_blob=wheel_blob,
         source=source,
-        source_blob=Blob(*source_blob),
+        source_blob=source_blob,
         content_hash=computed,
     )
 

@@ -7,11 +7,13 @@ import secrets
 import time
 from typing import Any
 
+import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
 
 from proctor.api.common import is_slug, new_id
-from proctor.api.sources import NewSource, SourceInfo
-from proctor.runner.repository.request import FetchedCommit
+from proctor.api.sources import NewSource, SourceCommit, SourceInfo
+from proctor.runner.repository.request import CommitLine, FetchedCommit
+from proctor.server.announcements import announce_source
 from proctor.server.db.tables import source_builds, sources, versions
 from proctor.server.hub.access import list_namespaces, need_namespace
 from proctor.server.people.tokens import Caller
@@ -63,6 +65,7 @@ def add_source(
             created_at=time.time(),
         )
     )
+    announce_source(connection, id_)
     return connection.execute(select(sources).where(sources.c.id == id_)).one(), secret
 
 
@@ -107,6 +110,7 @@ def list_sources(connection: Connection, caller: Caller, repository: str | None)
 
 def remove_source(connection: Connection, source_id: str) -> None:
     """The versions that were built from it stay, and so do its runs."""
+    announce_source(connection, source_id)
     connection.execute(delete(sources).where(sources.c.id == source_id))
 
 
@@ -121,6 +125,8 @@ def save_commit(connection: Connection, source_id: str, fetched: FetchedCommit) 
         "rollouts": [strip_unstorable(each.name) for each in fetched.rollouts],
         "problem": "",
         "synced_at": time.time(),
+        "branches": [strip_unstorable(name) for name in fetched.branches],
+        "history": msgspec.to_builtins([describe_line(line) for line in fetched.history]),
     }
     connection.execute(update(sources).where(sources.c.id == source_id).values(values))
 
@@ -182,8 +188,21 @@ def strip_unstorable(text: str) -> str:
     return text.replace("\0", "")
 
 
-def describe_source(row: Row[Any], server_url: str) -> SourceInfo:
+def describe_line(line: CommitLine) -> SourceCommit:
+    return SourceCommit(
+        commit_sha=line.commit,
+        author=strip_unstorable(line.author),
+        subject=strip_unstorable(line.subject),
+        committed_at=line.committed_at,
+    )
+
+
+def describe_source(row: Row[Any], server_url: str, syncing_since: float | None = None) -> SourceInfo:
     kept = ("id", "name", "owner", "url", "repository", "has_credentials", "branch", "commit_sha", "author")
-    more = ("subject", "committed_at", "rollouts", "problem", "synced_at", "created_at")
+    more = ("subject", "committed_at", "rollouts", "problem", "synced_at", "created_at", "branches")
     values: dict[str, Any] = {name: getattr(row, name) for name in (*kept, *more)}
-    return SourceInfo(**values, webhook_url=f"{server_url}/api/v1/sources/{row.id}/webhook")
+    return SourceInfo(
+        **values,
+        webhook_url=f"{server_url}/api/v1/sources/{row.id}/webhook",
+        syncing_since=syncing_since,
+    )

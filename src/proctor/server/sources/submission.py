@@ -22,7 +22,8 @@ from proctor.errors import ConfigError, did_you_mean
 from proctor.projects.settings import RowChoice, build_hosted_settings
 from proctor.server.gateway.models import ModelRoute
 from proctor.server.hub.records import resolve_version
-from proctor.server.ledger.estimate import PlannedRun, estimate_cost
+from proctor.server.ledger.estimate import build_estimate
+from proctor.server.ledger.past_rollouts import PlannedRun
 from proctor.server.people.tokens import Caller, find_user_caller
 from proctor.server.problems import InvalidError
 from proctor.server.runs import submission
@@ -34,9 +35,13 @@ RECIPE_FILE = "recipe"
 
 def read_submitted_recipe(new: NewSubmission) -> Recipe:
     """The recipe, checked as the file was."""
+    return read_recipe_table(new.recipe, RowChoice(new.rows, new.offset))
+
+
+def read_recipe_table(table: Mapping[str, Any], choice: RowChoice) -> Recipe:
     try:
-        recipe = parse_recipe(TomlFile(Path(RECIPE_FILE), dict(new.recipe), {})).recipe
-        RowChoice(new.rows, new.offset).check()
+        recipe = parse_recipe(TomlFile(Path(RECIPE_FILE), dict(table), {})).recipe
+        choice.check()
     except ConfigError as error:
         raise InvalidError(f"The recipe was refused: {error}", field="recipe") from error
     return recipe
@@ -108,7 +113,7 @@ def estimate_submission(
         reader=caller,
         facts=facts,
     )
-    return estimate_cost(connection, planned)
+    return build_estimate(connection, planned)
 
 
 def start_submission(

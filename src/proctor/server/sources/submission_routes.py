@@ -7,18 +7,22 @@ from typing import Any, NamedTuple
 
 from litestar import Router, post
 from litestar.params import JSONBody
+from msgspec.structs import replace
 from sqlalchemy import Connection, Row
 from sqlalchemy.exc import IntegrityError
 
 from proctor.api.runs import RunInfo
-from proctor.api.sources import NewSubmission, SubmissionPreview
+from proctor.api.sources import NewSubmission, RowsRequest, SelectedRows, SubmissionPreview
 from proctor.config.experiment import Recipe
+from proctor.projects.settings import RowChoice
 from proctor.runner.repository.request import FetchRequest
+from proctor.server.audit.changes import AuditDependency
+from proctor.server.datasets.records import save_count
 from proctor.server.gateway.models import ModelRoute
 from proctor.server.hub.access import find_environment
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
-from proctor.server.problems import ConflictError, InvalidError
+from proctor.server.problems import ConflictError, InvalidError, NotFoundError
 from proctor.server.quotas import check_pending, check_storage
 from proctor.server.requests import (
     CallerDependency,
@@ -28,13 +32,14 @@ from proctor.server.requests import (
     run_idempotent,
 )
 from proctor.server.runs import queue
+from proctor.server.runs.checking import need_valid
 from proctor.server.runs.records import build_run_info
-from proctor.server.runs.routes import check_new_run
+from proctor.server.runs.routes import describe_start
+from proctor.server.runs.streams import name_reader
 from proctor.server.secrets import resolution
-from proctor.server.sources import builds, records, submission
-from proctor.server.sources.routes import need_person
-
-FULL_COMMIT = 40
+from proctor.server.sources import builds, records, submission, submitted_rows
+from proctor.server.sources.routes import need_full_commit, need_person
+from proctor.server.storage.records import refer_to_files
 
 
 class ResolvedSubmission(NamedTuple):
@@ -72,16 +77,51 @@ async def preview_submission(
     return await platform.database.read(work)
 
 
+@post("/submissions/rows", summary="Which rows of which dataset a recipe would play", status_code=200)
+async def select_submitted_rows(
+    data: JSONBody[RowsRequest], caller: CallerDependency, platform: PlatformDependency
+) -> SelectedRows:
+    need_person(caller, "runs:write")
+    check_tables(data)
+    recipe = submission.read_recipe_table(data.recipe, RowChoice(data.rows, data.offset))
+    word = data.dataset or recipe.experiment.dataset
+    version = await platform.database.read(submitted_rows.find_dataset, caller, word)
+    if version.rows is None:
+        version = await count_version(platform, caller, version)
+    async with platform.reads.turn(name_reader(caller)):
+        return await asyncio.to_thread(submitted_rows.select_for_recipe, recipe, version, data)
+
+
+async def count_version(
+    platform: Platform, caller: Caller, version: submitted_rows.FoundVersion
+) -> submitted_rows.FoundVersion:
+    """Count the rows of a version that was pushed without their number."""
+    reader = name_reader(caller)
+    with platform.previews.taking(reader):
+        try:
+            async with platform.blobs.local(version.sha256) as file:
+                scan = await platform.inspector.count(reader, file, version.format)
+        except FileNotFoundError as error:
+            raise NotFoundError("This version was deleted at this moment.") from error
+    if scan.problem or not scan.total:
+        raise InvalidError(
+            scan.problem or "The dataset has no rows.", code="unreadable_rows", field="dataset"
+        )
+    await platform.database.write(save_count, version.id, scan.total, scan.columns)
+    return replace(version, rows=scan.total)
+
+
 @post("/submissions", summary="Play a recipe with the code of a commit")
 async def add_submission(
     request: HttpRequest,
     data: JSONBody[NewSubmission],
     caller: CallerDependency,
     platform: PlatformDependency,
+    audit: AuditDependency,
 ) -> RunInfo:
     found = await resolve_submission(platform, caller, data)
     run = submission.build_run_request(data, found.recipe, found.environment, caller, found.source)
-    await check_new_run(platform, run)
+    await need_valid(platform, run)
     origin = submission.build_origin(data, found.recipe, found.source, found.build, found.branch)
 
     def work(connection: Connection) -> RunInfo:
@@ -94,7 +134,8 @@ async def add_submission(
         )
         return build_run_info(connection, queue.find_run(connection, run_id))
 
-    return await run_idempotent(request, platform, caller, work, RunInfo)
+    started = audit.of(caller, "run.start", lambda made: made.id, work, describe_start(run))
+    return await run_idempotent(request, platform, caller, started, RunInfo)
 
 
 async def resolve_submission(platform: Platform, caller: Caller, new: NewSubmission) -> ResolvedSubmission:
@@ -104,9 +145,7 @@ async def resolve_submission(platform: Platform, caller: Caller, new: NewSubmiss
     recipe = submission.read_submitted_recipe(new)
     route = platform.models.resolve(recipe.experiment.model_path)
     source = await platform.database.read(records.need_source, caller, new.source)
-    commit = new.commit_sha.lower()
-    if commit and (len(commit) != FULL_COMMIT or not set(commit) <= set("0123456789abcdef")):
-        raise InvalidError("commit_sha must have all 40 digits.", field="commit_sha")
+    commit = need_full_commit(new.commit_sha) if new.commit_sha else ""
     branch, rollout = new.branch, recipe.experiment.rollout
     build = None
     if commit:
@@ -128,9 +167,10 @@ async def build_rollout(
         await platform.main_index.check(name)
     wanted = FetchRequest(url=source.url, commit=commit, branch=branch, rollout=rollout, package=name)
     result = await platform.fetcher.fetch(source, wanted)
-    push = await asyncio.to_thread(builds.read_package, result, source.owner, platform.blobs)
+    push = await builds.read_package(result, source.owner, platform.blobs)
 
     def work(connection: Connection) -> Row[Any]:
+        refer_to_files(connection, [push.wheel_blob.sha256, push.source_blob.sha256])
         size = push.wheel_blob.size + push.source_blob.size
         check_storage(connection, caller.user, platform.settings.quotas, size)
         builds.publish_build(connection, caller.user, source, rollout, push, result)
@@ -138,12 +178,13 @@ async def build_rollout(
         assert made is not None
         return made
 
-    async with platform.publishing:
-        try:
-            made = await platform.database.write(work)
-        except IntegrityError as error:
-            raise ConflictError("Another request built it at the same moment; submit again.") from error
+    try:
+        made = await platform.database.write(work)
+    except IntegrityError as error:
+        raise ConflictError("Another request built it at the same moment; submit again.") from error
     return made, result.commit.branch
 
 
-router = Router("", route_handlers=[preview_submission, add_submission], tags=["sources"])
+router = Router(
+    "", route_handlers=[preview_submission, select_submitted_rows, add_submission], tags=["sources"]
+)

@@ -40,18 +40,21 @@ export function ComparePage() {
 
 function ChooseRuns() {
   return (
-    <EmptyState
-      icon="compare"
-      title={text.chooseTitle}
-      commands={text.commands}
-      action={
-        <Link to="/runs" className={buttonClass("primary")}>
-          {text.chooseAction}
-        </Link>
-      }
-    >
-      <p>{text.choose}</p>
-    </EmptyState>
+    <>
+      <PageHeader title={text.title} />
+      <EmptyState
+        icon="compare"
+        title={text.chooseTitle}
+        commands={text.commands}
+        action={
+          <Link to="/runs" className={buttonClass("primary")}>
+            {text.chooseAction}
+          </Link>
+        }
+      >
+        <p>{text.choose}</p>
+      </EmptyState>
+    </>
   );
 }
 

@@ -1,7 +1,7 @@
 /** The evaluations of one environment: its score by version and model, and the runs behind it. */
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useEffect } from "react";
+import { use, useEffect } from "react";
 import { runFacetsQuery, runListQuery, runTotalQuery } from "#/api/runs";
 import type { RunInfo } from "#/api/types";
 import { usePolling } from "#/app/feed";
@@ -16,6 +16,7 @@ import { Skeleton } from "#/design/Skeleton";
 import { FilterBar } from "#/parts/FilterBar";
 import { plural, words } from "#/words";
 import { MOST_COMPARED } from "../compare/most";
+import { EnvironmentContext, splitVersion } from "../environment/context";
 import styles from "./EvaluationsPage.module.css";
 import { keepNewest, listContenders } from "./history";
 import { RunHistory } from "./RunHistory";
@@ -27,7 +28,9 @@ const MOST_RUNS = 1000;
 
 export function EvaluationsPage() {
   const params = useParams({ strict: false }) as { owner?: string; name: string };
-  const environment = params.owner ? `${params.owner}/${params.name}` : params.name;
+  const { name } = splitVersion(params.name);
+  const environment = params.owner ? `${params.owner}/${name}` : name;
+  const isTab = use(EnvironmentContext) !== null;
   useEffect(() => {
     document.title = `${environment} · ${words.product}`;
   }, [environment]);
@@ -45,10 +48,11 @@ export function EvaluationsPage() {
   return (
     <>
       <PageHeader
-        title={environment}
+        title={isTab ? text.title : environment}
+        isPart={isTab}
         below={
           <>
-            <span>{text.title}</span>
+            {!isTab && <span>{text.title}</span>}
             <span>{plural(history.total, "run")}</span>
             <Link to="/runs" search={{ environment: [environment] }}>
               {words.home.all}

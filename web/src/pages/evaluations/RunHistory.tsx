@@ -58,6 +58,22 @@ export function RunHistory({ runs }: { runs: readonly RunInfo[] }) {
       cell: (run) => <Money usd={run.cost_usd} />,
     },
     {
+      id: "history",
+      title: text.recipe,
+      width: 5,
+      cell: (run) => (
+        <Link
+          to="/runs/$runId/decide"
+          params={{ runId: run.id }}
+          hash="history"
+          aria-label={text.recipeHistory}
+          title={text.recipeHistory}
+        >
+          {text.history}
+        </Link>
+      ),
+    },
+    {
       id: "created",
       title: columns.created,
       width: 7,

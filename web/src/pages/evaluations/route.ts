@@ -1,6 +1,7 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
 import { rootRoute } from "#/app/root";
 import { compact, type RawSearch, readChoice, readList } from "#/app/search";
+import { environmentRoute } from "#/pages/environment/route";
 
 const readEvaluationSearch = (search: RawSearch) =>
   compact({
@@ -14,8 +15,8 @@ export type EvaluationSearch = ReturnType<typeof readEvaluationSearch>;
 const component = lazyRouteComponent(() => import("./EvaluationsPage"), "EvaluationsPage");
 
 export const evaluationsRoute = createRoute({
-  getParentRoute: () => rootRoute,
-  path: "/e/$owner/$name/evaluations",
+  getParentRoute: () => environmentRoute,
+  path: "/evaluations",
   validateSearch: readEvaluationSearch,
   component,
 });

@@ -7,11 +7,14 @@ import { RUNS_KEY } from "#/api/runs";
 import { sessionQuery } from "#/api/session";
 import type { RunInfo, RunListQuery } from "#/api/types";
 import { usePolling } from "#/app/feed";
+import { buttonClass } from "#/design/Button";
 import { PageBody, PageHeader, Section } from "#/design/Section";
 import { formatMoney } from "#/parts/format";
 import { Loaded } from "#/parts/Loaded";
+import { PageLink } from "#/parts/PageLink";
 import { words } from "#/words";
-import { NoRuns } from "../runs/NoRuns";
+import { NEW_RUN, wizardAddress } from "../wizard/link";
+import { FirstVisit } from "./FirstVisit";
 import styles from "./HomePage.module.css";
 import { RunLines } from "./RunLines";
 
@@ -27,10 +30,10 @@ export function HomePage() {
   const isEmpty = [active, failed, finished].every((list) => list.data?.total === 0);
   return (
     <>
-      <PageHeader title={words.nav.home} below={<Balance />} />
+      <PageHeader title={words.nav.home} below={<Balance />} actions={!isEmpty && <NewRun />} />
       <PageBody>
         {isEmpty ? (
-          <NoRuns isFiltered={false} />
+          <FirstVisit />
         ) : (
           <>
             <ListSection
@@ -56,6 +59,16 @@ export function HomePage() {
         )}
       </PageBody>
     </>
+  );
+}
+
+function NewRun() {
+  const session = useQuery(sessionQuery);
+  if (!session.data?.user) return null;
+  return (
+    <PageLink href={wizardAddress({})} className={buttonClass("plain")}>
+      {NEW_RUN}
+    </PageLink>
   );
 }
 

@@ -31,21 +31,21 @@ export function RunLines({ runs, hasCause }: { runs: readonly RunInfo[]; hasCaus
               </td>
             ) : (
               <>
-                <td>
+                <td className={styles.score}>
                   <Score score={run.score} domain={domain} />
                 </td>
-                <td>
+                <td className={styles.progress}>
                   <ProgressBar progress={run.progress} status={run.status} />
                 </td>
-                <td className={styles.number}>
+                <td className={styles.extra}>
                   <Money usd={run.cost_usd} />
                 </td>
-                <td className={styles.number}>
+                <td className={styles.extra}>
                   <RunDuration run={run} />
                 </td>
               </>
             )}
-            <td className={styles.number}>
+            <td className={styles.when}>
               <When at={run.ended_at ?? run.created_at} />
             </td>
           </tr>

@@ -1,23 +1,24 @@
 /** Log in with a token, or with the one-time code of a link, which stands in the fragment. */
 import { useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useRouter } from "@tanstack/react-router";
-import { type FormEvent, useEffect, useState } from "react";
+import { useEffect, useState } from "react";
 import { ApiError } from "#/api/client";
 import { logIn } from "#/api/session";
-import { Button } from "#/design/Button";
-import { CodeBlock } from "#/design/CodeBlock";
-import { TextField } from "#/design/TextField";
+import { restartFeed } from "#/app/feed";
 import { words } from "#/words";
+import { LoginHelp } from "./LoginHelp";
 import styles from "./LoginPage.module.css";
 import { readCode, safeNext } from "./next";
+import { TokenForm } from "./TokenForm";
+import { text } from "./words";
 
 const route = getRouteApi("/login");
 
 export function LoginPage() {
-  const [token, setToken] = useState("");
   const [code] = useState(() => readCode(location.hash));
   const [error, setError] = useState<string | undefined>();
   const [isBusy, setBusy] = useState(code !== null);
+  const { ended } = route.useSearch();
   const enter = useEnter();
 
   const attempt = async (given: { token: string } | { code: string }) => {
@@ -25,38 +26,27 @@ export function LoginPage() {
     try {
       await enter(given);
     } catch (failure) {
-      const isUsed = "code" in given && failure instanceof ApiError && failure.status !== 0;
-      setError(isUsed ? words.session.codeFailed : (failure as Error).message);
+      const isAnswer = failure instanceof ApiError && failure.status !== 0;
+      const refusal = "code" in given ? text.codeFailed(location.origin) : (failure as Error).message;
+      setError(isAnswer ? refusal : text.unreachable);
       setBusy(false);
     }
   };
   useCodeOnce(code, (found) => void attempt({ code: found }));
 
-  const onSubmit = (event: FormEvent) => {
-    event.preventDefault();
-    if (token.trim()) void attempt({ token: token.trim() });
-  };
   return (
     <main className={styles.page}>
-      <form className={styles.card} onSubmit={onSubmit}>
+      <div className={styles.card}>
         <h1 className={styles.title}>{words.session.title}</h1>
+        {ended && !error && (
+          <p role="status" className={styles.notice}>
+            {text.ended}
+          </p>
+        )}
         {isBusy && code && <p role="status">{words.session.checking}</p>}
-        <TextField
-          label={words.session.token}
-          type="password"
-          autoComplete="current-password"
-          spellCheck={false}
-          value={token}
-          onChange={(event) => setToken(event.target.value)}
-          hint={words.session.tokenHint}
-          error={error}
-        />
-        <Button type="submit" look="primary" disabled={isBusy || token.trim() === ""}>
-          {words.session.logIn}
-        </Button>
-        <p className={styles.other}>{words.session.viaCommand}</p>
-        <CodeBlock text={`proctor dashboard ${location.origin}`} />
-      </form>
+        <TokenForm onSubmit={(token) => void attempt({ token })} isBusy={isBusy} error={error} />
+        <LoginHelp />
+      </div>
     </main>
   );
 }
@@ -68,6 +58,7 @@ function useEnter() {
   return async (given: { token: string } | { code: string }) => {
     await logIn(given);
     client.clear();
+    restartFeed();
     router.history.replace(safeNext(next));
   };
 }

@@ -1,4 +1,5 @@
 /** The model calls of a rollout in figures; each leads to its step. */
+import { isWhole } from "#/api/rollouts";
 import type { EventBrief, RolloutView } from "#/api/types";
 import { Icon } from "#/design/Icon";
 import { showControls } from "#/parts/ansiText";
@@ -14,7 +15,7 @@ type Props = { view: RolloutView; onStep: (index: number) => void };
 export function Calls({ view, onStep }: Props) {
   const calling = view.events.filter((event) => event.call !== null);
   const text = words.rollout.details;
-  if (calling.length === 0) return null;
+  if (calling.length === 0 || !isWhole(view)) return null;
   const hasCost = calling.some((event) => event.call?.cost_usd !== null);
   return (
     <Part title={text.calls} note={text.callsNote(calling.length)}>

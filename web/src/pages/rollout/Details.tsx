@@ -8,6 +8,7 @@ import { ChangedFiles } from "./ChangedFiles";
 import styles from "./Details.module.css";
 import { Errors } from "./Errors";
 import { Reward } from "./Reward";
+import { RolloutComments } from "./RolloutComments";
 
 type Props = { address: RolloutAddress; view: RolloutView; onStep: (index: number) => void };
 
@@ -21,6 +22,7 @@ export function Details({ address, view, onStep }: Props) {
     >
       <Errors view={view} />
       <Reward view={view} />
+      <RolloutComments address={address} view={view} />
       <Value title={words.rollout.details.answer} value={view.answer} />
       <Calls view={view} onStep={onStep} />
       <ChangedFiles address={address} files={view.files} />

@@ -30,7 +30,7 @@ export function RolloutHeader({ address, view }: Props) {
     <>
       <PageHeader
         above={
-          <Link to="/runs/$runId" params={{ runId: address.runId }} className={styles.back}>
+          <Link to="/runs/$runId" params={{ runId: address.runId }}>
             {showControls(name)}
           </Link>
         }

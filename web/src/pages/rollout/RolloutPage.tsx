@@ -1,10 +1,11 @@
 /** One rollout as a timeline: its outline, its conversation, and what the reward rests on. */
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { type RolloutAddress, rolloutQuery, writeAddress } from "#/api/rollouts";
+import { beginningQuery, isWhole, type RolloutAddress, writeAddress } from "#/api/rollouts";
 import type { RolloutView } from "#/api/types";
 import { useKeys } from "#/app/keys";
 import { LoadError } from "#/app/PageError";
+import { focusNewComment } from "#/comments/NewComment";
 import { FullPage } from "#/design/Section";
 import { Segmented } from "#/design/Segmented";
 import { Skeleton } from "#/design/Skeleton";
@@ -16,18 +17,18 @@ import styles from "./RolloutPage.module.css";
 import { TimingBar } from "./TimingBar";
 import { Toolbar } from "./Toolbar";
 import { Trace } from "./Trace";
-import { useAddress, useRolloutNavigation } from "./useRolloutNavigation";
+import { useRollout } from "./useRollout";
+import { useAddress, useFilter, useRolloutNavigation } from "./useRolloutNavigation";
 import { useSteps } from "./useSteps";
 
 export function RolloutPage() {
   const address = useAddress();
-  const rollout = useQuery(rolloutQuery(address));
+  const rollout = useRollout(address, useFilter());
   const task = rollout.data ? String(rollout.data.entry.task) : address.taskKey;
   useEffect(() => {
     document.title = `${words.rollout.title(task, address.number)} · ${words.product}`;
   }, [task, address.number]);
-  if (rollout.error && !rollout.data)
-    return <LoadError error={rollout.error} onRetry={() => void rollout.refetch()} />;
+  if (rollout.error) return <LoadError error={rollout.error} onRetry={rollout.retry} />;
   if (!rollout.data) return <Skeleton lines={8} />;
   return <Rollout key={writeAddress(address)} address={address} view={rollout.data} />;
 }
@@ -51,14 +52,23 @@ function Rollout({ address, view }: { address: RolloutAddress; view: RolloutView
             onChange={setPart}
           />
         </div>
-        <Toolbar steps={steps} />
+        <Toolbar steps={steps} isWhole={isWhole(view)} />
       </div>
       <div className={styles.columns} data-part={part}>
         <div className={styles.outline}>
           <Outline events={view.events} steps={steps} onChoose={() => setPart("trace")} />
         </div>
         <div className={styles.trace}>
-          <Trace address={address} view={view} steps={steps} />
+          <Trace
+            address={address}
+            view={view}
+            steps={steps}
+            onComment={(index) => {
+              steps.select(index);
+              setPart("details");
+              focusNewComment();
+            }}
+          />
         </div>
         <div className={styles.details}>
           <Details
@@ -77,6 +87,7 @@ function Rollout({ address, view }: { address: RolloutAddress; view: RolloutView
 
 function useNeighbourKeys(address: RolloutAddress, { neighbours }: RolloutView): void {
   const { toNeighbour } = useRolloutNavigation();
+  const filter = useFilter();
   const client = useQueryClient();
   const text = words.rollout.keys;
   useKeys([
@@ -90,6 +101,6 @@ function useNeighbourKeys(address: RolloutAddress, { neighbours }: RolloutView):
   useEffect(() => {
     if (nextKey === undefined || nextNumber === undefined) return;
     const next = { runId, taskKey: String(nextKey), number: Number(nextNumber) };
-    void client.prefetchQuery(rolloutQuery(next)); // the reader is probably on the way there
-  }, [client, runId, nextKey, nextNumber]);
+    void client.prefetchQuery(beginningQuery(next, filter)); // the reader is probably on the way there
+  }, [client, runId, nextKey, nextNumber, filter]);
 }

@@ -1,4 +1,5 @@
 /** Where the time of a rollout went: its phases, and on them every model call; a click leads to its step. */
+import { isWhole } from "#/api/rollouts";
 import type { RolloutView } from "#/api/types";
 import { classes } from "#/design/classes";
 import { formatDuration } from "#/parts/format";
@@ -9,7 +10,7 @@ import { buildTimeline, type CallStretch } from "./timing";
 const percent = (share: number): string => `${(100 * share).toFixed(3)}%`;
 
 export function TimingBar({ view, onStep }: { view: RolloutView; onStep: (index: number) => void }) {
-  const timeline = buildTimeline(view.timing, view.events);
+  const timeline = buildTimeline(view.timing, isWhole(view) ? view.events : []);
   if (!timeline) return null;
   const text = words.rollout.timing;
   return (

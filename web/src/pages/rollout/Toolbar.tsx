@@ -12,7 +12,7 @@ import { toggleKind, VIEWS } from "./search";
 import styles from "./Toolbar.module.css";
 import { type Steps, useStepKeys } from "./useSteps";
 
-export function Toolbar({ steps }: { steps: Steps }) {
+export function Toolbar({ steps, isWhole }: { steps: Steps; isWhole: boolean }) {
   useStepKeys(steps);
   return (
     <div className={styles.bar}>
@@ -27,7 +27,7 @@ export function Toolbar({ steps }: { steps: Steps }) {
         <IconButton label={words.rollout.keys.previousStep} icon="arrowUp" onClick={() => steps.move(-1)} />
         <span className={styles.count} title={words.rollout.stepOf}>
           {steps.visible.length === 0 ? 0 : formatCount(steps.position + 1)} /{" "}
-          {formatCount(steps.visible.length)}
+          {isWhole ? formatCount(steps.visible.length) : "…"}
         </span>
         <IconButton label={words.rollout.keys.nextStep} icon="arrowDown" onClick={() => steps.move(1)} />
       </div>

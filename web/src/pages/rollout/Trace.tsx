@@ -1,8 +1,10 @@
 /** The conversation of a rollout, step by step; or its model calls as they were sent. */
 import { Link } from "@tanstack/react-router";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
-import type { RolloutAddress } from "#/api/rollouts";
+import { isWhole, type RolloutAddress } from "#/api/rollouts";
 import type { EventBrief, RolloutView } from "#/api/types";
+import { useComments } from "#/comments/useComments";
+import { commentWords } from "#/comments/words";
 import { Button } from "#/design/Button";
 import { EmptyState } from "#/design/EmptyState";
 import { useHighlight } from "#/trace/highlightMatches";
@@ -15,7 +17,13 @@ import { SentCalls } from "./SentCalls";
 import styles from "./Trace.module.css";
 import type { Steps } from "./useSteps";
 
-type Props = { address: RolloutAddress; view: RolloutView; steps: Steps };
+type Props = {
+  address: RolloutAddress;
+  view: RolloutView;
+  steps: Steps;
+  /** Somebody wants to comment on a step. */
+  onComment: (index: number) => void;
+};
 
 export function Trace(props: Props) {
   const { view, steps } = props;
@@ -30,14 +38,15 @@ export function Trace(props: Props) {
   return <StepsOfTrace {...props} />;
 }
 
-function StepsOfTrace({ address, view, steps }: Props) {
+function StepsOfTrace({ address, view, steps, onComment }: Props) {
   const { visible } = steps;
   const box = useRef<HTMLDivElement>(null);
   const list = useRef<StepListHandle>(null);
   const [range, setRange] = useState({ first: 0, last: 0 });
   const wanted = new Set([...visible.slice(range.first, range.last + 1), steps.current]);
   const events = useEvents(address, wanted);
-  const isWindowed = needsWindows(view.events);
+  const isWindowed = needsWindows(view.events) || !isWhole(view);
+  const said = useCommentCounts(address);
   useStepInSight(steps, list, events.at(steps.current) !== undefined);
   useHighlight(box, steps.find.text, range.first, range.last, events.isLoading);
   return (
@@ -78,7 +87,12 @@ function StepsOfTrace({ address, view, steps }: Props) {
               isFolded={steps.folded.has(index)}
               onFold={() => steps.toggleFold(index)}
               onSelect={() => steps.select(index)}
-              link={<StepLink index={index} />}
+              link={
+                <>
+                  {said && <CommentButton count={said.get(index) ?? 0} onClick={() => onComment(index)} />}
+                  <StepLink index={index} />
+                </>
+              }
               sentLink={<SentLink brief={brief} />}
             />
           );
@@ -101,6 +115,26 @@ function useStepInSight(steps: Steps, list: React.RefObject<StepListHandle | nul
     });
     return () => cancelAnimationFrame(frame);
   }, [linked, isLoaded]);
+}
+
+/** How many comments each step has; null where nobody comments. */
+function useCommentCounts(address: RolloutAddress): ReadonlyMap<number, number> | null {
+  const comments = useComments({ runId: address.runId, rollout: address });
+  if (!comments.data) return null;
+  const counts = new Map<number, number>();
+  for (const { rollout, deleted_at } of comments.data) {
+    const step = rollout?.step ?? null;
+    if (step !== null && deleted_at === null) counts.set(step, (counts.get(step) ?? 0) + 1);
+  }
+  return counts;
+}
+
+function CommentButton({ count, onClick }: { count: number; onClick: () => void }) {
+  return (
+    <Button look="quiet" small onClick={onClick}>
+      {count > 0 ? commentWords.ofStep(count) : commentWords.send}
+    </Button>
+  );
 }
 
 function StepLink({ index }: { index: number }) {

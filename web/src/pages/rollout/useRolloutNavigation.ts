@@ -1,8 +1,10 @@
 /** Where a reader goes from a rollout: to a step, to a neighbour, to another way of showing it. */
 import { getRouteApi, useLocation } from "@tanstack/react-router";
+import { useMemo } from "react";
 import type { RolloutAddress } from "#/api/rollouts";
+import type { RolloutFilter } from "#/api/types";
 import { changeSearch, type SearchChange } from "#/app/search";
-import type { RolloutSearch } from "./search";
+import { type RolloutSearch, readFilter, readStep } from "./search";
 
 const route = getRouteApi("/runs/$runId/t/$taskKey/$number");
 
@@ -13,11 +15,15 @@ export const useAddress = (): RolloutAddress => {
   return { runId, taskKey, number: Number(number) };
 };
 
+/** Which rollouts the reader walks through. */
+export function useFilter(): RolloutFilter {
+  const search = route.useSearch();
+  return useMemo(() => readFilter(search), [search]);
+}
+
 /** The step that the address names; null if it names none. */
 export function useStepInAddress(): number | null {
-  const hash = useLocation({ select: (location) => location.hash });
-  const found = /^m(\d{1,9})$/.exec(hash);
-  return found ? Number(found[1]) : null;
+  return readStep(useLocation({ select: (location) => location.hash }));
 }
 
 export function useRolloutNavigation() {

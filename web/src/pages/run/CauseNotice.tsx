@@ -1,11 +1,23 @@
 /** Why a run did not simply finish, and what to do next; or why it waits. */
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { NextStep, NextStepDialog, type OpenStep } from "#/actions/NextStep";
 import type { RunInfo } from "#/api/types";
 import { Icon } from "#/design/Icon";
 import { words } from "#/words";
 import styles from "./CauseNotice.module.css";
 
 export function CauseNotice({ run }: { run: RunInfo }) {
+  const [open, setOpen] = useState<OpenStep | null>(null);
+  return (
+    <>
+      <Notice run={run} onOpen={setOpen} />
+      {open && <NextStepDialog run={run} open={open} onClose={() => setOpen(null)} />}
+    </>
+  );
+}
+
+function Notice({ run, onOpen }: { run: RunInfo; onOpen: (what: OpenStep) => void }) {
   if (run.cause) {
     return (
       <section
@@ -21,6 +33,7 @@ export function CauseNotice({ run }: { run: RunInfo }) {
               <strong>{words.run.nextStep}</strong> {run.cause.next_step}
             </p>
           )}
+          <NextStep run={run} cause={run.cause} onOpen={onOpen} />
         </div>
       </section>
     );

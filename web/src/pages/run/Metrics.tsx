@@ -14,7 +14,7 @@ export function MetricSection({ summary }: { summary: Summary }) {
   if (lines.length === 0) return null;
   return (
     <Section title={words.run.metrics}>
-      <IntervalBars label={words.run.metrics} lines={lines} />
+      <IntervalBars label={words.run.metrics} lines={lines} unlike />
     </Section>
   );
 }

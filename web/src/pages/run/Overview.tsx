@@ -1,6 +1,7 @@
 /** A run in one decision line, then what it rests on. */
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { Note } from "#/actions/Note";
 import { distributionQuery, isActive, runQuery, summaryQuery } from "#/api/runs";
 import type { RunInfo, Summary } from "#/api/types";
 import { usePolling } from "#/app/feed";
@@ -31,6 +32,7 @@ export function Overview() {
       {(info) => (
         <PageBody>
           <CauseNotice run={info} />
+          <Note run={info} />
           <Loaded query={summary} lines={8}>
             {(data) => <Results run={info} summary={data} />}
           </Loaded>

@@ -1,12 +1,20 @@
 /** The heading of a run and its tabs, around the part that is shown. */
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, Link, Outlet } from "@tanstack/react-router";
-import { useEffect } from "react";
+import { getRouteApi, Link, Outlet, useNavigate } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { RenameForm } from "#/actions/RenameForm";
+import { RenameButton, RunActions } from "#/actions/RunActions";
+import { Tags } from "#/actions/Tags";
+import { actionWords } from "#/actions/words";
+import { ApiError } from "#/api/client";
 import { runQuery } from "#/api/runs";
 import type { RunInfo } from "#/api/types";
 import { usePolling } from "#/app/feed";
 import { LoadError } from "#/app/PageError";
+import { useComments } from "#/comments/useComments";
+import { buttonClass } from "#/design/Button";
 import { CopyButton } from "#/design/CopyButton";
+import { EmptyState } from "#/design/EmptyState";
 import { LinkTabs, tabLinkActive, tabLinkClass } from "#/design/LinkTabs";
 import { FullPage, PageHeader } from "#/design/Section";
 import { Skeleton } from "#/design/Skeleton";
@@ -17,7 +25,7 @@ import { nameRunKind } from "#/parts/RunKind";
 import { StatusBadge } from "#/parts/Status";
 import { words } from "#/words";
 import styles from "./RunPage.module.css";
-import { FAILURES, RUN_TABS } from "./tabs";
+import { COMMENTS, FAILURES, RUN_TABS } from "./tabs";
 
 const route = getRouteApi("/runs/$runId");
 
@@ -29,14 +37,17 @@ export function RunPage() {
   useEffect(() => {
     document.title = `${title} · ${words.product}`;
   }, [title]);
+  const comments = useComments({ runId });
+  if (isGone(run.error)) return run.data ? <GoneRun /> : <LoadError error={run.error} onRetry={() => {}} />;
   if (run.error && !run.data) return <LoadError error={run.error} onRetry={() => void run.refetch()} />;
   if (!run.data) return <Skeleton lines={8} />;
   const { failed } = run.data.progress;
+  const said = comments.data?.filter((comment) => comment.deleted_at === null).length ?? 0;
   return (
     <FullPage>
       <RunHeader run={run.data} title={title} />
       <LinkTabs label={words.run.parts}>
-        {RUN_TABS.map((tab) => (
+        {RUN_TABS.filter((tab) => tab.to !== COMMENTS || comments.data).map((tab) => (
           <Link
             key={tab.to}
             to={tab.to}
@@ -49,6 +60,7 @@ export function RunPage() {
             {tab.to === FAILURES && failed > 0 && (
               <span className={styles.failed}>{formatCompact(failed)}</span>
             )}
+            {tab.to === COMMENTS && said > 0 && <span className={styles.said}>{formatCompact(said)}</span>}
           </Link>
         ))}
       </LinkTabs>
@@ -59,17 +71,34 @@ export function RunPage() {
   );
 }
 
-function RunHeader({ run, title }: { run: RunInfo; title: string }) {
+const isGone = (error: Error | null): error is ApiError => error instanceof ApiError && error.status === 404;
+
+/** Somebody has deleted the run, or no longer shares it, while it was read. */
+function GoneRun() {
   return (
-    <PageHeader
-      above={
-        <Link to="/runs" className={styles.back}>
-          {words.runs.title}
+    <EmptyState
+      icon="ban"
+      title={actionWords.goneTitle}
+      action={
+        <Link to="/runs" className={buttonClass("plain")}>
+          {actionWords.toRuns}
         </Link>
       }
+    >
+      <p role="alert">{actionWords.gone}</p>
+    </EmptyState>
+  );
+}
+
+function RunHeader({ run, title }: { run: RunInfo; title: string }) {
+  const navigate = useNavigate();
+  const [isRenaming, setRenaming] = useState(false);
+  return (
+    <PageHeader
+      above={<Link to="/runs">{words.runs.title}</Link>}
       title={
         <>
-          {title}
+          {isRenaming ? <RenameForm run={run} onClose={() => setRenaming(false)} /> : title}
           <StatusBadge status={run.status} />
         </>
       }
@@ -83,9 +112,16 @@ function RunHeader({ run, title }: { run: RunInfo; title: string }) {
           <When at={run.created_at} />
           {run.started_at !== null && <Elapsed from={run.started_at} to={run.ended_at} />}
           <code className={styles.id}>{run.id}</code>
+          <Tags run={run} />
         </>
       }
-      actions={<CopyButton text={() => location.href} label={words.copyLink} />}
+      actions={
+        <>
+          {!isRenaming && <RenameButton run={run} onClick={() => setRenaming(true)} />}
+          <RunActions run={run} onDeleted={() => void navigate({ to: "/runs" })} />
+          <CopyButton text={() => location.href} label={words.copyLink} />
+        </>
+      }
     />
   );
 }

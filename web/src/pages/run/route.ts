@@ -1,5 +1,9 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { runQuery, summaryQuery } from "#/api/runs";
 import { rootRoute } from "#/app/root";
+import { compact, type RawSearch, readText } from "#/app/search";
+import { readDecideSearch } from "./decide/search";
+import { readLabelSearch } from "./labels/search";
 import { readLogSearch } from "./logs/search";
 import { readSampleSearch } from "./samples/search";
 
@@ -7,6 +11,12 @@ import { readSampleSearch } from "./samples/search";
 export const runRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/runs/$runId",
+  /** Asked for while the page's code is still on its way. */
+  loader: ({ context: { client }, params: { runId }, preload }) => {
+    if (preload) return;
+    void client.prefetchQuery(runQuery(runId));
+    void client.prefetchQuery(summaryQuery(runId));
+  },
   component: lazyRouteComponent(() => import("./RunPage"), "RunPage"),
 });
 
@@ -23,6 +33,13 @@ export const runSamplesRoute = createRoute({
   component: lazyRouteComponent(() => import("./samples/Samples"), "Samples"),
 });
 
+export const runSearchRoute = createRoute({
+  getParentRoute: () => runRoute,
+  path: "/search",
+  validateSearch: (search: RawSearch) => compact({ q: readText(search.q) }),
+  component: lazyRouteComponent(() => import("./search/Search"), "Search"),
+});
+
 export const runLogsRoute = createRoute({
   getParentRoute: () => runRoute,
   path: "/logs",
@@ -34,6 +51,33 @@ export const runFailuresRoute = createRoute({
   getParentRoute: () => runRoute,
   path: "/failures",
   component: lazyRouteComponent(() => import("./failures/Failures"), "Failures"),
+});
+
+export const runCommentsRoute = createRoute({
+  getParentRoute: () => runRoute,
+  path: "/comments",
+  component: lazyRouteComponent(() => import("./Comments"), "Comments"),
+});
+
+export const runDecideRoute = createRoute({
+  getParentRoute: () => runRoute,
+  path: "/decide",
+  validateSearch: readDecideSearch,
+  component: lazyRouteComponent(() => import("./decide/Decide"), "Decide"),
+});
+
+export const runLabelsRoute = createRoute({
+  getParentRoute: () => runRoute,
+  path: "/labels",
+  component: lazyRouteComponent(() => import("./labels/Labels"), "Labels"),
+});
+
+/** Not a child of the run: its heading names the model. */
+export const labelRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/runs/$runId/label",
+  validateSearch: readLabelSearch,
+  component: lazyRouteComponent(() => import("./labels/LabelPage"), "LabelPage"),
 });
 
 export const runConfigRoute = createRoute({

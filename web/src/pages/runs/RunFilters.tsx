@@ -25,7 +25,7 @@ export function RunFilters({ search, facets, shown, onChange }: Props) {
     (name) => search[name] || (facets?.[name].length ?? 0) > 1,
   ).map((name) => ({
     name,
-    label: words.runs.columns[name === "tag" ? "tags" : name],
+    label: words.runs.filters[name],
     values: facets?.[name] ?? [],
     selected: search[name] ?? [],
     onChange: (selected) => onChange({ [name]: selected.length > 0 ? selected : undefined }),

@@ -2,16 +2,19 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { runFacetsQuery, runListQuery, runTotalQuery } from "#/api/runs";
+import { sessionQuery } from "#/api/session";
 import type { RunInfo } from "#/api/types";
 import { usePolling } from "#/app/feed";
 import { LoadError } from "#/app/PageError";
 import { changeSearch, type SearchChange } from "#/app/search";
-import { Button } from "#/design/Button";
+import { Button, buttonClass } from "#/design/Button";
 import { FullPage, PageHeader } from "#/design/Section";
 import { Skeleton } from "#/design/Skeleton";
+import { PageLink } from "#/parts/PageLink";
 import { findDomain } from "#/parts/Score";
 import { VirtualTable } from "#/parts/VirtualTable";
 import { plural, words } from "#/words";
+import { NEW_RUN, wizardAddress } from "../wizard/link";
 import { chooseColumns } from "./columnIds";
 import { buildColumns } from "./columns";
 import { NoRuns } from "./NoRuns";
@@ -32,6 +35,7 @@ export function RunsPage() {
     runFacetsQuery(buildListQuery(changeSearch(search, { sort: undefined, ascending: undefined }))),
   );
   const selection = useSelection();
+  const session = useQuery(sessionQuery);
   const shown: readonly string[] = search.cols ?? chooseColumns(list.rows);
   const columns = buildColumns(findDomain(list.rows.map((run) => run.score))).filter(({ id }) =>
     shown.includes(id),
@@ -43,11 +47,18 @@ export function RunsPage() {
         title={words.runs.title}
         below={<span>{plural(list.total, "run")}</span>}
         actions={
-          list.news > 0 && (
-            <Button look="primary" small icon="arrowUp" onClick={list.refetch}>
-              {words.table.newRows(list.news)}
-            </Button>
-          )
+          <>
+            {list.news > 0 && (
+              <Button look="primary" small icon="arrowUp" onClick={list.refetch}>
+                {words.table.newRows(list.news)}
+              </Button>
+            )}
+            {session.data?.user && (
+              <PageLink href={wizardAddress({})} className={buttonClass("plain")}>
+                {NEW_RUN}
+              </PageLink>
+            )}
+          </>
         }
       />
       <RunFilters search={search} facets={facets.data} shown={shown} onChange={update} />
@@ -72,7 +83,7 @@ export function RunsPage() {
           empty={<NoRuns isFiltered={isFiltered(search)} />}
         />
       )}
-      <SelectionBar selection={selection} />
+      <SelectionBar selection={selection} runs={list.rows.filter((run) => selection.has(run.id))} />
     </FullPage>
   );
 }

@@ -32,13 +32,20 @@ const USUAL_COLUMNS: readonly ColumnId[] = [
   "duration",
   "owner",
   "kind",
+  "tags",
   "created",
 ];
 
-/** Without the columns that would be empty: folders on a disk have no owner, and most runs no agent. */
+/** Without the columns that would be empty: folders on a disk have no owner, and most runs no agent and no tags. */
 export function chooseColumns(runs: readonly RunInfo[]): ColumnId[] {
   const hasOwner = runs.some((run) => run.owner || run.team);
   const hasAgent = runs.some((run) => run.agent);
-  const isEmpty: Partial<Record<ColumnId, boolean>> = { owner: !hasOwner, kind: !hasOwner, agent: !hasAgent };
+  const hasTags = runs.some((run) => run.tags.length > 0);
+  const isEmpty: Partial<Record<ColumnId, boolean>> = {
+    owner: !hasOwner,
+    kind: !hasOwner,
+    agent: !hasAgent,
+    tags: !hasTags,
+  };
   return USUAL_COLUMNS.filter((id) => !isEmpty[id]);
 }

@@ -106,6 +106,12 @@ const None = () => <span className={styles.none}>–</span>;
 const nameVersion = (run: RunInfo): string =>
   run.version ? `${run.environment}@${run.version}` : run.environment;
 
+/** Of a submitted run the commit says more than the version that was made from it. */
+function describeCode(run: RunInfo): string {
+  if (run.origin) return `${run.origin.rollout}@${run.origin.commit_sha.slice(0, 8)}`;
+  return run.name ? nameVersion(run) : run.id;
+}
+
 function NameCell({ run }: { run: RunInfo }) {
   return (
     <span className={styles.name}>
@@ -117,7 +123,7 @@ function NameCell({ run }: { run: RunInfo }) {
       >
         {run.name || nameVersion(run)}
       </Link>
-      <span className={styles.id}>{run.name ? nameVersion(run) : run.id}</span>
+      <span className={styles.id}>{describeCode(run)}</span>
     </span>
   );
 }

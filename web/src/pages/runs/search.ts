@@ -35,6 +35,8 @@ export const readRunSearch = (search: RawSearch) =>
     model: readList(search.model),
     agent: readList(search.agent),
     owner: readList(search.owner),
+    team: readList(search.team),
+    dataset: readList(search.dataset),
     tag: readList(search.tag),
     suite: readText(search.suite),
     since: readNumber(search.since),
@@ -52,7 +54,17 @@ export function buildListQuery(search: RunSearch): RunListQuery {
   return { ...filters, ...(ascending ? { descending: false } : {}) };
 }
 
-export const FILTER_NAMES = ["status", "kind", "environment", "model", "agent", "owner", "tag"] as const;
+export const FILTER_NAMES = [
+  "status",
+  "kind",
+  "environment",
+  "model",
+  "agent",
+  "owner",
+  "team",
+  "dataset",
+  "tag",
+] as const;
 
 export const isFiltered = (search: RunSearch): boolean =>
   Boolean(search.q || search.suite || search.since) ||

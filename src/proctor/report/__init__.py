@@ -1,0 +1,1 @@
+"""Rollouts → Summary. Knows nothing of files or terminals."""

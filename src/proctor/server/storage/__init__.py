@@ -1,0 +1,1 @@
+"""Where the server keeps large files: a folder, or an object store."""

@@ -1,0 +1,2 @@
+#!/bin/bash
+for name in 2 $LAST; do echo "$COLOR" > "$name"; done

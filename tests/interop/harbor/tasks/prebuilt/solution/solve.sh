@@ -1,0 +1,3 @@
+#!/bin/bash
+touch sorted
+exit 3

@@ -1,0 +1,4 @@
+#!/bin/bash
+test -e /tmp/sorted
+echo $((1 - $?)) > /logs/verifier/reward.txt
+exit 1

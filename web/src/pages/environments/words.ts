@@ -1,0 +1,45 @@
+/** The words of the catalogue. */
+
+export const text = {
+  title: "Environments",
+  search: "Search, or paste owner/name",
+  all: "All",
+  mine: "Mine",
+  whose: "Whose",
+  owner: "Owner",
+  tag: "Tag",
+  visibility: "Visibility",
+  names: { public: "Public", private: "Private" },
+  count: (shown: number, hasMore: boolean) =>
+    `${shown}${hasMore ? "+" : ""} ${shown === 1 && !hasMore ? "environment" : "environments"}`,
+  columns: {
+    name: "Environment",
+    owner: "Owner",
+    description: "Description",
+    tags: "Tags",
+    version: "Version",
+    check: "Check",
+    tasks: "Tasks",
+    visibility: "Visibility",
+    role: "Your role",
+    updated: "Updated",
+    created: "Created",
+  },
+  none: "No environments yet",
+  noneHint: "Push the first one from a terminal; it is private until you say otherwise:",
+  firstCommands: (server: string) => [
+    `proctor login ${server}`,
+    "proctor env init my-env",
+    "proctor env push my-env",
+  ],
+  noneMatch: "No environment matches these filters",
+  noneMatchHint: "Private environments of others are not listed; their owners can give you a role on them.",
+  checks: {
+    pending: "Waiting",
+    running: "Checking",
+    passed: "Passed",
+    failed: "Failed",
+    inconclusive: "Inconclusive",
+  },
+  roles: { owner: "owner", write: "write", read: "read" },
+} as const;

@@ -1,0 +1,97 @@
+/** The words of the Decide tab; loaded with it. */
+import { plural } from "#/words";
+
+export const decideWords = {
+  baseline: "Baseline",
+  baselineHint: "For rules about a drop, and to measure how two models differ.",
+  noBaseline: "None",
+  gate: {
+    title: "Gate",
+    note: "Does this run meet your rules? FAIL: the data show that it does not. INCONCLUSIVE: there is too little data to tell.",
+    policy: "Policy",
+    policyHint:
+      "The TOML that proctor eval gate reads. It is part of this page’s address, so a link carries it.",
+    example: ["[[rules]]", 'measure = "reward"', "at_least = 0.8", ""].join("\n"),
+    upload: "Open a file",
+    uploadLabel: "Open a policy file",
+    tooLong: (most: number) => `A policy has at most ${most.toLocaleString()} characters.`,
+    check: "Check",
+    result: "Verdict",
+    rule: "Rule",
+    outcome: "Outcome",
+    found: "What was measured",
+    meaning: {
+      PASS: "Every rule holds.",
+      FAIL: "A rule is violated, and the data show it.",
+      INCONCLUSIVE: "No rule is shown to be violated, and not every rule is shown to hold.",
+    },
+    plan: "What would decide it?",
+    against: (run: string) => `against ${run}`,
+  },
+  plan: {
+    title: "Plan",
+    note: "how many tasks you need, given the variance of this run",
+    goal: "Goal",
+    goals: { halfwidth: "Precision", difference: "Difference", budget: "Budget" },
+    amount: {
+      halfwidth: "Know the mean to within ±",
+      difference: "Find a true difference of",
+      budget: "What can so many dollars show?",
+    },
+    invalid: "A number above 0.",
+    compute: "Plan",
+    enough: (tasks: number) => `The ${plural(tasks, "task")} of this run are enough.`,
+    more: (tasks: number) => `${plural(tasks, "more task")} would decide.`,
+    total: (tasks: number, rollouts: number) =>
+      `${plural(tasks, "task")} × ${plural(rollouts, "rollout")}, in a run of their own.`,
+    shows: (reach: string) => `It shows the mean to within ±${reach}.`,
+    impossible: "Not even two tasks fit.",
+    run: (tasks: number) => `Run ${plural(tasks, "task")}`,
+    command: "As a command",
+    columns: {
+      each: "Rollouts per task",
+      tasks: "Tasks",
+      rollouts: "Rollouts",
+      cost: "Cost",
+      halfwidth: "Interval",
+      finds: "Finds",
+      note: "",
+    },
+    best: { need: "fewest rollouts", have: "most precise" },
+    gain: (tasks: string, rollouts: string) =>
+      `For the same money, twice the tasks narrow the interval by ${tasks}, twice the rollouts per task by ${rollouts}.`,
+    noGain:
+      "One rollout per task tells nothing about what more of them would bring; run with two or more to find out.",
+    brackets: (tasks: number) =>
+      `In brackets: what the ${plural(tasks, "task")} of this run leave open about the variance (80% range).`,
+    finds: (power: string, correlation: string) =>
+      `“Finds” is the difference that a comparison of two such runs finds in ${power} of cases; how the scores of two models go together is assumed (correlation ${correlation}) unless a baseline tells it.`,
+  },
+  rescore: {
+    title: "Score again",
+    note: "from the stored answers, without calling the model again",
+    why: "A rubric is its author’s code. Score on your own machine, where you decide what runs; push the result, and it appears here.",
+    command: "Commands",
+    results: "Scored again",
+    none: "Nobody has pushed a re-score of this run.",
+    moved: "See what moved",
+    of: "This run scored the rollouts of another run again.",
+    source: "Compare with it",
+  },
+  history: {
+    title: "History",
+    byRecipe: "runs of this recipe: nothing differs but the commit or the branch",
+    byEnvironment: "runs of this environment and model; settings may differ",
+    chart: "Scores over time",
+    started: "Started",
+    run: "Run",
+    commit: "Commit",
+    version: "Version",
+    status: "Status",
+    score: "Score",
+    interval: "Interval",
+    coverage: "Coverage",
+    this: "this run",
+    last: (shown: number, total: number) => `the last ${shown} of ${total}`,
+  },
+};

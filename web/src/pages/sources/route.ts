@@ -1,0 +1,23 @@
+import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { rootRoute } from "#/app/root";
+import { compact, type RawSearch, readText } from "#/app/search";
+
+export const sourcesRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/sources",
+  component: lazyRouteComponent(() => import("./SourcesPage"), "SourcesPage"),
+});
+
+/** What would be submitted is in the address, except for secrets. */
+export const sourceRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/sources/$sourceId",
+  validateSearch: (search: RawSearch) =>
+    compact({
+      commit: readText(search.commit),
+      recipe: readText(search.recipe),
+      dataset: readText(search.dataset),
+      rows: readText(search.rows),
+    }),
+  component: lazyRouteComponent(() => import("./SourcePage"), "SourcePage"),
+});
