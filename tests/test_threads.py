@@ -43,3 +43,20 @@ def test_threads_of_an_earlier_loop_end_when_the_pool_is_used_in_another() -> No
     asyncio.run(fill(threads))
     wait_until_ended(started)
     assert asyncio.run(threads.call(lambda: 7)) == 7
+
+
+def test_a_thread_lets_go_of_a_job_before_its_caller_continues() -> None:
+    class Job:
+        def __call__(self) -> None: ...
+
+        def __del__(self) -> None:
+            time.sleep(0.05)
+            happened.append("freed")
+
+    async def run(threads: Threads) -> None:
+        await threads.run(Job())
+        happened.append("continued")
+
+    happened: list[str] = []
+    asyncio.run(run(Threads()))
+    assert happened == ["freed", "continued"]

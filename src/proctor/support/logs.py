@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
+from proctor.support.output_capture import drain_output
+
 RUN_INDEX: ContextVar[int | None] = ContextVar("index", default=None)
 """The index of the current run among those of this process."""
 FILE_ONLY = {"file_only": True}
@@ -82,6 +84,7 @@ class RunLog(logging.Handler):
         return self
 
     def __exit__(self, *_: object) -> None:
+        drain_output()  # a child process of the last rollout may have printed just now
         logging.getLogger().removeHandler(self)
         _open_logs.remove(self)
         if self._crash_file is not None:

@@ -6,10 +6,14 @@ moment has delivered it. Output by file descriptor comes through a pipe. Knows n
 
 from __future__ import annotations
 
+import array
 import faulthandler
+import fcntl
 import io
 import os
+import select
 import sys
+import termios
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -40,6 +44,10 @@ class OutputCapture:
         self._streams = (sys.stdout, sys.stderr)
         self._descriptors: tuple[int, int] | None = None
         self._reader: threading.Thread | None = None
+        self._pipe = -1
+        self._delivery = threading.Condition()
+        """Held from reading a chunk to passing on its lines."""
+        self._owner = os.getpid()
         self.terminal: TextIO = sys.stderr
         """Where stderr went before: for a display."""
 
@@ -50,10 +58,12 @@ class OutputCapture:
             self._divert_descriptors()
         sys.stdout = self._open_stream(1)
         sys.stderr = self._open_stream(STDERR)
+        _active.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Read to the end, after the last output."""
+        _active.remove(self)
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
@@ -65,6 +75,16 @@ class OutputCapture:
                 os.dup2(original, target)
             assert self._reader is not None
             self._reader.join(READING_SECONDS)
+
+    def drain(self) -> None:
+        """Wait until what was printed so far has been passed on."""
+        if self._reader is None or self._owner != os.getpid():
+            return
+        if self._delivery.acquire(timeout=READING_SECONDS):
+            try:
+                self._delivery.wait_for(lambda: not count_unread(self._pipe), READING_SECONDS)
+            finally:
+                self._delivery.release()
 
     def pass_through(self, chunk: bytes) -> None:
         """Write to where stderr went before."""
@@ -81,13 +101,13 @@ class OutputCapture:
         self.terminal = open(  # noqa: SIM115 - lasts as long as the process
             self._descriptors[1], "w", encoding=encoding, errors=errors, buffering=1, closefd=False
         )
-        reading, writing = os.pipe()
+        self._pipe, writing = os.pipe()
         os.dup2(writing, 1)
         os.dup2(writing, STDERR)
         os.close(writing)
         if faulthandler.is_enabled():  # the pipe's reader dies with the process
             faulthandler.enable(self._descriptors[1])
-        self._reader = threading.Thread(target=self._read, args=(reading,), daemon=True)
+        self._reader = threading.Thread(target=self._read, args=(self._pipe,), daemon=True)
         self._reader.start()
 
     def _open_stream(self, descriptor: int) -> TextIO:
@@ -96,10 +116,19 @@ class OutputCapture:
     def _read(self, descriptor: int) -> None:
         splitter = LineSplitter()
         with open(descriptor, "rb", buffering=0) as pipe:
-            while chunk := pipe.read(CHUNK_BYTES):
-                self._on_chunk(chunk)
-                for line in splitter.feed(chunk):
-                    self._on_line(line)
+            readable = select.poll()
+            readable.register(pipe, select.POLLIN)
+            while True:
+                readable.poll()
+                with self._delivery:
+                    chunk = pipe.read(CHUNK_BYTES)
+                    if not chunk:
+                        self._pipe = -1
+                        break
+                    self._on_chunk(chunk)
+                    for line in splitter.feed(chunk):
+                        self._on_line(line)
+                    self._delivery.notify_all()
         for line in splitter.finish():
             self._on_line(line)
 
@@ -149,6 +178,24 @@ class CapturedStream(io.TextIOWrapper):
             io.BufferedWriter(lines), encoding="utf-8", errors="backslashreplace", line_buffering=True
         )
         self.lines = lines
+
+
+_active: list[OutputCapture] = []
+
+
+def drain_output() -> None:
+    """Wait until what this process and its children printed so far has been passed on."""
+    for capture in _active:
+        capture.drain()
+
+
+def count_unread(pipe: int) -> int:
+    """Bytes in a pipe that have not been read; none once it has ended."""
+    if pipe < 0:
+        return 0
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
 
 
 def is_real_stderr(stream: TextIO) -> bool:

@@ -145,8 +145,10 @@ def _work(jobs: deque[ThreadJob], wake: queue.SimpleQueue[bool]) -> None:
             value = job.context.run(job.function)
         except BaseException as raised:
             error = raised
-        job.home.deliver(job.future, value, error)
-        del job, value, error  # an idle thread keeps nothing alive, least of all its own pool
+        home, future = job.home, job.future
+        del job  # before its caller continues: a job may hold a whole rollout
+        home.deliver(future, value, error)
+        del home, future, value, error  # an idle thread keeps nothing alive, least of all its own pool
 
 
 class LoopMailbox:
