@@ -26,7 +26,7 @@ layers: $(VENV)/.test
 
 # A worker that crashed is not replaced: xdist 3.8 would wait for its finished groups for ever.
 pytest: $(VENV)/.test
-	$(BIN)/pytest -n 4 --dist loadgroup --max-worker-restart 0
+	$(BIN)/pytest -n 4 --dist loadgroup --max-worker-restart 0 $(PYTEST_FLAGS)
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
