@@ -30,22 +30,25 @@ class Cost:
 def cost_of(*command: str | Path, cwd: Path, codes: Sequence[int] = (0,)) -> Cost:
     started_at = time.time()
     before = time.perf_counter()
+    reading, writing = os.pipe()
+    launcher = [sys.executable, "-S", "-E", str(HERE / "launcher.py"), str(writing)]
     child = subprocess.Popen(
-        [str(word) for word in command],
+        [*launcher, *map(str, command)],
         cwd=cwd,
         env=environment(cwd),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        pass_fds=(writing,),
     )
-    assert child.stdout is not None
-    output = child.stdout.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode not in codes:
-        raise RuntimeError(f"{' '.join(map(str, command))} exited with {child.returncode}:\n{output}")
+    os.close(writing)
+    output, _ = child.communicate()
+    with os.fdopen(reading) as report:
+        exit_code, cpu_seconds, peak_kilobytes = report.read().split()
+    if int(exit_code) not in codes:
+        raise RuntimeError(f"{' '.join(map(str, command))} exited with {exit_code}:\n{output}")
     wall = time.perf_counter() - before
-    return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024, started_at, output)
+    return Cost(float(cpu_seconds), wall, float(peak_kilobytes) / 1024, started_at, output)
 
 
 @contextmanager
