@@ -20,6 +20,8 @@ from typing import Any, TypedDict
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.waiting import SECONDS
+
 settings.register_profile("proctor", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("proctor")  # a busy machine is no reason to fail
 
@@ -238,13 +240,13 @@ def provider() -> Iterator[Callable[..., Provider]]:
         server = Provider(script=steps[0] if by_question else steps)  # type: ignore[arg-type]
         if models is not None:
             server.models = models
-        asyncio.run_coroutine_threadsafe(listen(server), loop).result(5)
+        asyncio.run_coroutine_threadsafe(listen(server), loop).result(SECONDS)
         return server
 
     yield start
-    asyncio.run_coroutine_threadsafe(shut_down(), loop).result(5)
+    asyncio.run_coroutine_threadsafe(shut_down(), loop).result(SECONDS)
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(5)
+    thread.join(SECONDS)
     loop.close()
 
 
@@ -363,7 +365,7 @@ def proctor(tmp_path: Path) -> Callable[..., Ran]:
                 "env": {**os.environ, **(environ or {})},
                 "capture_output": True,
                 "text": True,
-                "timeout": 60,
+                "timeout": 2 * SECONDS,
                 "stdin": subprocess.DEVNULL,
                 **settings,
             },

@@ -13,7 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.server.serving import Api, free_port, root_token
+from tests.ports import free_port
+from tests.server.serving import Api, root_token
 from tests.waiting import wait_for
 
 SECONDS = 90.0
