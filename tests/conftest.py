@@ -20,6 +20,9 @@ from typing import Any, TypedDict
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.commands import COMMANDS
+from tests.waiting import SECONDS
+
 settings.register_profile("proctor", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("proctor")  # a busy machine is no reason to fail
 
@@ -52,6 +55,12 @@ def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def end_of_commands() -> Iterator[None]:
+    yield
+    COMMANDS.close()
 
 
 @pytest.fixture(autouse=True)
@@ -238,13 +247,13 @@ def provider() -> Iterator[Callable[..., Provider]]:
         server = Provider(script=steps[0] if by_question else steps)  # type: ignore[arg-type]
         if models is not None:
             server.models = models
-        asyncio.run_coroutine_threadsafe(listen(server), loop).result(5)
+        asyncio.run_coroutine_threadsafe(listen(server), loop).result(SECONDS)
         return server
 
     yield start
-    asyncio.run_coroutine_threadsafe(shut_down(), loop).result(5)
+    asyncio.run_coroutine_threadsafe(shut_down(), loop).result(SECONDS)
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(5)
+    thread.join(SECONDS)
     loop.close()
 
 
@@ -356,17 +365,13 @@ def proctor(tmp_path: Path) -> Callable[..., Ran]:
     def run(
         *words: str, environ: Mapping[str, str] | None = None, under: Sequence[str] = (), **settings: Any
     ) -> Ran:
+        usual = {"cwd": tmp_path, "env": {**os.environ, **(environ or {})}, "timeout": 2 * SECONDS}
+        if not under and settings.keys() <= {"cwd", "timeout", "input"}:
+            done = COMMANDS.run(words, **{**usual, **settings})
+            return Ran(done.returncode, done.stdout, done.stderr, tmp_path)
+        captured = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
         done = subprocess.run(
-            [*under, sys.executable, "-m", "proctor", *words],
-            **{
-                "cwd": tmp_path,
-                "env": {**os.environ, **(environ or {})},
-                "capture_output": True,
-                "text": True,
-                "timeout": 60,
-                "stdin": subprocess.DEVNULL,
-                **settings,
-            },
+            [*under, sys.executable, "-m", "proctor", *words], **{**usual, **captured, **settings}
         )
         return Ran(done.returncode, done.stdout, done.stderr, tmp_path)
 

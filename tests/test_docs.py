@@ -14,7 +14,7 @@ import pytest
 
 import proctor as package
 from proctor.api.runs import CauseCode
-from tests.server.serving import free_port
+from tests.ports import free_port
 from tests.server.workplace import Person, workplace
 
 ROOT = Path(__file__).parent.parent

@@ -12,7 +12,7 @@ import json
 import logging
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ import pytest
 from proctor import EchoEnvironment, Rubric, Scripted, SingleTurnEnv, State, evaluate
 from proctor.events import Event, RolloutsFinished
 from proctor.rollout import Rollout
+from tests.waiting import SECONDS
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Provider, Ran
@@ -47,9 +48,7 @@ class Ending:
 
 def faulty(proctor: Proctor, *words: str, **arguments: Any) -> Ran:
     """Five tasks of the faulty environment, on the command line."""
-    return proctor(
-        "eval", "run", FAULTY, "-m", "scripted", *FIVE, "-a", json.dumps(arguments), *words, timeout=30
-    )
+    return proctor("eval", "run", FAULTY, "-m", "scripted", *FIVE, "-a", json.dumps(arguments), *words)
 
 
 def assert_one_failed(ran: Ran, ending: Ending) -> dict[str, Any]:
@@ -325,35 +324,32 @@ def test_scoring_that_takes_too_long_is_a_timeout_and_keeps_nobody_from_leaving(
 
 
 def test_a_grader_that_blocks_stalls_nobody() -> None:
-    """Eight graders sleep half a second each; the loop is never blocked for as long as one of them."""
+    """Eight graders wait for each other, and then for the loop."""
+    all_at_once, loop_turned = threading.Barrier(8, timeout=SECONDS), threading.Event()
+    begun: list[State] = []
 
-    def sleepy(state: State) -> float:
-        time.sleep(0.5)
-        return 1.0
+    def blocking(state: State) -> float:
+        begun.append(state)
+        all_at_once.wait()
+        return float(loop_turned.wait(SECONDS))
 
-    environment = SingleTurnEnv([{"question": str(number)} for number in range(8)], rubric=Rubric(sleepy))
-    widest = 0.0
+    environment = SingleTurnEnv([{"question": str(number)} for number in range(8)], rubric=Rubric(blocking))
 
-    async def watch() -> None:
-        nonlocal widest
-        before = time.monotonic()
-        while True:
+    async def release() -> None:
+        while len(begun) < 8:
             await asyncio.sleep(0.005)
-            now = time.monotonic()
-            widest, before = max(widest, now - before), now
+        loop_turned.set()
 
-    async def main() -> tuple[Any, float]:
-        watching = asyncio.create_task(watch())
-        started = time.monotonic()
+    async def main() -> Any:
+        releasing = asyncio.create_task(release())
         result = await evaluate(environment, Scripted())
-        watching.cancel()
-        return result, time.monotonic() - started
+        releasing.cancel()
+        return result
 
-    result, seconds = asyncio.run(main())
+    result = asyncio.run(main())
 
     assert [rollout.outcome for rollout in result] == ["scored"] * 8
-    assert widest < 0.5
-    assert seconds < 2.0  # one after the other they would take four
+    assert result.summary.reward.mean == 1.0
 
 
 # The model
@@ -364,7 +360,7 @@ def bad_model(
 ) -> tuple[Ran, Provider]:
     """Five tasks of the echo environment, and a provider that misbehaves when asked for the fourth."""
     server = provider({f"say {BAD}": answer})
-    ran = proctor("eval", "run", "echo", "-m", "tiny", "-b", server.url, *FIVE, *words, timeout=30)
+    ran = proctor("eval", "run", "echo", "-m", "tiny", "-b", server.url, *FIVE, *words)
     return ran, server
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from proctor.cli.views.dry_run import describe_origins
 from tests.conftest import Provider, Ran
+from tests.waiting import SECONDS, wait_for
 
 Run = Callable[..., Ran]
 Start = Callable[..., Provider]
@@ -91,13 +92,13 @@ def test_four_environments_three_models_two_temperatures_survive_the_death_of_a_
         path = write(tmp_path, registry, MATRIX, ("alpha", "beta", "gamma", "delta"))
         words = [sys.executable, "-m", "proctor", "eval", "run", str(path), "--json"]
         run = subprocess.Popen(words, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + SECONDS
         while sum(row["model_calls"][0].get("served_by") == first for row in rows_under(tmp_path)) < 5:
             assert time.monotonic() < deadline, "the first replica was not asked"
             assert run.poll() is None
             time.sleep(0.01)
         victim.send_signal(signal.SIGKILL)
-        stdout, stderr = run.communicate(timeout=60)
+        stdout, stderr = run.communicate(timeout=SECONDS)
 
     assert run.returncode == 0, stderr
     document = json.loads(stdout)
@@ -311,13 +312,10 @@ temperature = [0.0, 0.5, 1.0]
     path = write(tmp_path, endpoint("m", provider({"text": "x", "delay_seconds": 0.05}).url), suite)
     words = [sys.executable, "-m", "proctor", "eval", "run", str(path), "--json"]
     run = subprocess.Popen(words, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 20
-    while len(rows_under(tmp_path)) < 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: len(rows_under(tmp_path)) >= 3)
 
     run.send_signal(signal.SIGINT)
-    stdout, stderr = run.communicate(timeout=20)
+    stdout, stderr = run.communicate(timeout=SECONDS)
 
     assert run.returncode == 130, stderr
     assert {each["run"]["status"] for each in json.loads(stdout)["runs"]} == {"stopped"}

@@ -8,6 +8,7 @@ import threading
 import time
 
 from proctor.support.threads import Threads
+from tests.waiting import SECONDS
 
 
 def blocking_threads() -> set[threading.Thread]:
@@ -20,7 +21,7 @@ async def fill(threads: Threads) -> None:
 
 def wait_until_ended(started: set[threading.Thread]) -> None:
     for thread in started:
-        thread.join(10)
+        thread.join(SECONDS)
     assert not [thread for thread in started if thread.is_alive()]
 
 

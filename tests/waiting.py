@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-SECONDS = 90.0
+SECONDS = 120.0
 T = TypeVar("T")
 
 

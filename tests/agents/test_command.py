@@ -135,7 +135,7 @@ def test_a_program_that_is_killed_by_the_time_limit_leaves_its_whole_trace_and_n
 ) -> None:
     stays = [bash(f"{nap(98761)} & setsid {nap(98762)} & echo started"), Step(text="late", delay_seconds=60)]
 
-    rollout = play(stays, Command(program="mini"), timeout=4)
+    rollout = play(stays, Command(program="mini"), timeout=8)
 
     assert rollout.outcome == "model_error"
     assert [each["role"] for each in rollout.trace.completion] == ["assistant", "tool"]

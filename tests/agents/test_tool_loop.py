@@ -12,6 +12,7 @@ from proctor import Environment, InfraError, Rollout, Scripted, Step, ToolLoop, 
 from proctor.contracts import Agent
 from proctor.errors import ConfigError, ContextTooLongError
 from proctor.models.scripted import AnyStep
+from tests.waiting import SECONDS
 
 
 def calls(*names: str, **settings: Any) -> Step:
@@ -92,7 +93,7 @@ def test_calls_of_tools_that_say_so_run_at_once_and_are_answered_in_the_order_th
 
     @parallel_tool
     async def hear() -> str:
-        await asyncio.wait_for(rung.wait(), 10)
+        await asyncio.wait_for(rung.wait(), SECONDS)
         return "heard it"
 
     @parallel_tool

@@ -15,6 +15,7 @@ import pytest
 from proctor.channel.listen import open_channel_server
 from proctor.channel.server import ServedEnvironment
 from proctor.env.templates import Environment
+from tests.waiting import SECONDS
 
 
 @dataclass
@@ -35,13 +36,13 @@ class Host:
 
     def give_up_all(self) -> None:
         """End whatever is parked."""
-        asyncio.run_coroutine_threadsafe(self.served.close(), self.loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.served.close(), self.loop).result(SECONDS)
 
     def tasks(self) -> int:
         """Tasks of the event loop, beside the one that serves."""
         counted: Future[int] = Future()
         self.loop.call_soon_threadsafe(lambda: counted.set_result(len(asyncio.all_tasks(self.loop)) - 1))
-        return counted.result(5)
+        return counted.result(SECONDS)
 
 
 class Server:
@@ -66,12 +67,12 @@ class Server:
 
     def start(self) -> Host:
         self._thread.start()
-        return self._host.result(5)
+        return self._host.result(SECONDS)
 
     def stop(self) -> None:
-        host = self._host.result(5)
+        host = self._host.result(SECONDS)
         host.loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(20)
+        self._thread.join(SECONDS)
         assert not self._thread.is_alive(), "the server does not stop"
         assert host.troubles == []
 

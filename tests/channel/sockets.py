@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 from tests.channel.table import SAME, Row, Step
+from tests.waiting import SECONDS
 
-SECONDS = 20.0
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 
 
 class Line:

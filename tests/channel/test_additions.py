@@ -288,7 +288,7 @@ def test_nothing_is_done_without_the_token(row: Row, served: Callable[..., Host]
 def test_a_stranger_who_says_nothing_is_shown_out(
     served: Callable[..., Host], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proctor.channel.connection.STRANGER_SECONDS", 0.1)
+    monkeypatch.setattr("proctor.channel.connection.STRANGER_SECONDS", 1.0)
     host = served(house(), token="open")
 
     stranger, friend = Line(host.port), Line(host.port)

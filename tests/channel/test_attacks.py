@@ -18,6 +18,7 @@ import pytest
 from proctor import Environment
 from tests.channel.sockets import Line
 from tests.channel.table import MIB, frame
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from tests.channel.conftest import Host
@@ -125,7 +126,7 @@ def test_a_template_may_stay_in_a_cancel_scope_from_start_to_grade(served: Calla
     assert "result" in first.ask(frame("tasks.start", {"id": "scoped"}))
     first.close()
     second = Line(host.port)
-    until(lambda: "result" in second.ask(frame("hello", {"session_id": session})))
+    wait_for(lambda: "result" in second.ask(frame("hello", {"session_id": session})))
 
     assert second.ask(frame("tasks.grade", {"answer": ""}))["result"] == {"score": 1.0}
     second.close()
@@ -210,7 +211,7 @@ def test_of_too_many_parked_sessions_the_oldest_is_given_up(
         line = Line(host.port)
         assert "result" in line.ask(frame("tasks.start", {"id": "watched"}))
         line.close()
-    until(lambda: ledger.closed == 70)
+    wait_for(lambda: ledger.closed == 70)
 
     line = Line(host.port)
     message = line.ask(frame("tasks.grade", {}))["error"]["message"]
@@ -230,12 +231,12 @@ def test_a_task_that_is_parked_too_long_is_given_up(
     assert "result" in quick.ask(frame("tasks.start", {"id": "watched"}))
     asked = frame("tasks.start", {"id": "watched", "args": {"seconds": 60}})
     slow.send(json.dumps(asked).encode() + b"\n")
-    until(lambda: ledger.opened == 2)
+    wait_for(lambda: ledger.opened == 2)
     quick.close()
     slow.close()
 
-    until(lambda: ledger.closed == 2)
-    until(lambda: not host.served.live)
+    wait_for(lambda: ledger.closed == 2)
+    wait_for(lambda: not host.served.live)
 
 
 # At random
@@ -312,14 +313,7 @@ def test_whatever_is_asked_in_whatever_order_is_answered_once_and_leaves_nothing
         player.check()
         player.line.close()
 
-    until(lambda: not host.served.live)
+    wait_for(lambda: not host.served.live)
     host.give_up_all()
-    until(lambda: ledger.opened == ledger.closed)
-    until(lambda: host.tasks() == 0)
-
-
-def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.005)
+    wait_for(lambda: ledger.opened == ledger.closed)
+    wait_for(lambda: host.tasks() == 0)

@@ -18,6 +18,7 @@ from proctor.evaluation.execute import Result
 from proctor.models.scripted import Scripted
 from proctor.runtimes.runtime import Runtime
 from proctor.task import mint_task
+from tests.waiting import SECONDS
 
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
@@ -151,7 +152,7 @@ def test_an_environment_without_a_seat_has_no_model() -> None:
     async def stay() -> None:
         async with serving(play) as url:
             channel: Channel = await connect(url)
-            await asyncio.wait_for(closed(channel), 5)
+            await asyncio.wait_for(closed(channel), SECONDS)
 
     asyncio.run(stay())
 
@@ -201,7 +202,8 @@ def test_a_server_that_answers_nonsense_fails_the_rollout_and_nothing_else(
     monkeypatch.setattr("proctor.channel.client.GOODBYE_SECONDS", 0.1)
     monkeypatch.setattr("proctor.runtimes.remote_environment.CANCEL_SECONDS", 0.1)
     given = {"tasks_start": {"prompt": "go"}, **answers}
-    result = played(answering(**given), tmp_path, start_timeout=0.5)
+    patience = 0.5 if outcome == "timeout" else SECONDS
+    result = played(answering(**given), tmp_path, start_timeout=patience)
 
     (rollout,) = result.rollouts
     assert rollout.outcome == outcome

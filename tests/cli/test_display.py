@@ -51,9 +51,9 @@ from proctor.rollout import Outcome, Rollout, Span, Timing
 from proctor.run import Run, RunStatus
 from proctor.task import Task
 from proctor.trace import ModelCall, Reply, Trace, Usage
+from tests.waiting import SECONDS
 
 SHOWN_RUN = Path(__file__).with_name("shown_run.py")
-DEADLINE_SECONDS = 10.0
 
 RIGHT = {"text": "say it"}
 WRONG = {"text": "no"}
@@ -89,7 +89,7 @@ class Terminal:
         return True
 
     def wait_until(self, happened: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + SECONDS
         while not (self.is_whole() and happened()):
             if time.monotonic() > deadline:
                 pytest.fail("this was on the screen:\n" + "\n".join(self.lines()))

@@ -20,8 +20,9 @@ import pytest
 from proctor.cli import app
 from proctor.config.endpoints import Endpoint, Registry
 from tests.conftest import Ran
+from tests.ports import free_port
 from tests.server.secrets.conftest import AddEnvironment, add_environment
-from tests.server.serving import Api, Served, free_port, serving, settings_in
+from tests.server.serving import Api, Served, serving, settings_in
 
 Run = Callable[..., Ran]
 __all__ = ["add_environment"]

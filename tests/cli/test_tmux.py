@@ -15,12 +15,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.waiting import SECONDS
+
 pytestmark = pytest.mark.skipif(
     not (shutil.which("tmux") and shutil.which("bash")), reason="needs tmux and bash on this machine"
 )
 
 SHOWN_RUN = Path(__file__).with_name("shown_run.py")
-DEADLINE_SECONDS = 15.0
 LOOK_SECONDS = 0.03
 
 RIGHT = {"text": "say it"}
@@ -79,7 +80,7 @@ class Window:
         self.enter(f"clear; ./show{after}")
 
     def wait_until(self, happened: Callable[[list[str]], bool]) -> list[str]:
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + SECONDS
         while not happened(lines := self.lines()):
             if time.monotonic() > deadline:
                 pytest.fail("this was on the screen:\n" + "\n".join(lines))

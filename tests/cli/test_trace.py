@@ -102,7 +102,7 @@ def test_an_endless_line_takes_no_time_by_the_square_of_its_length(
 ) -> None:
     run = play([said])
 
-    assert "turn 1  assistant" in proctor("trace", run, environ=NARROW, timeout=20).stdout
+    assert "turn 1  assistant" in proctor("trace", run, environ=NARROW, timeout=60).stdout
 
 
 WORKSHOP = """

@@ -15,6 +15,7 @@ from proctor import ConfigError, __version__
 from proctor.cluster.check import check_nodes, judge, listening
 from proctor.cluster.connect import ClusterError
 from proctor.cluster.messages import ClusterNode, NodeProbe
+from tests.waiting import SECONDS
 
 NODE = ClusterNode(id="a", host="10.0.0.1", name="a", is_alive=True, is_head=False, total={}, free={})
 SOUND = NodeProbe(
@@ -49,7 +50,7 @@ def test_a_node_without_bubblewrap_could_work_without_sandboxes() -> None:
 async def ask(host: str, port: int, nonce: str) -> bytes:
     reader, writer = await asyncio.open_connection(host, port)
     writer.write(f"{nonce}\n".encode())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SECONDS):
         said = await reader.read(10)
     writer.close()
     return said

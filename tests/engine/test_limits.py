@@ -27,6 +27,8 @@ from proctor.errors import (
     UnreachableError,
 )
 from proctor.support.deadlines import Deadlines
+from tests.steady_time import run_steadily
+from tests.waiting import SECONDS
 
 T = TypeVar("T")
 
@@ -37,14 +39,14 @@ async def settle(turns: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-def in_time(main: Coroutine[Any, Any, T], seconds: float = 5.0) -> T:
+def in_time(main: Coroutine[Any, Any, T], seconds: float = SECONDS) -> T:
     """Run, and fail rather than hang."""
 
     async def bounded() -> T:
         async with asyncio.timeout(seconds):
             return await main
 
-    return asyncio.run(bounded())
+    return run_steadily(bounded())
 
 
 class Queue:

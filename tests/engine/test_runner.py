@@ -35,6 +35,8 @@ from proctor.errors import (
 from proctor.events import Event, ModelCalled, PlanCounted, RolloutRetried, RolloutStarted
 from proctor.rollout import Outcome, Rollout, Score
 from proctor.trace import Reply
+from tests.steady_time import run_steadily
+from tests.waiting import SECONDS
 
 T = TypeVar("T")
 
@@ -71,7 +73,7 @@ def play(
     tasks: int = -1,
     rollouts: int = 1,
     stop_after: float = math.inf,
-    seconds: float = 10.0,
+    seconds: float = SECONDS,
     keep: Callable[[Sequence[Rollout]], None] = lambda _: None,
     into: Played | None = None,
     **rules: Any,
@@ -99,7 +101,7 @@ def play(
     context = RunContext(asked, emit=hear, first_repeat_seconds=SOON)  # type: ignore[arg-type]
     runner = Runner(Player(environment, context, Rules(**given), hear), hear, kept)
     try:
-        asyncio.run(run())
+        run_steadily(run())
     finally:
         played.rollouts.sort(key=lambda rollout: rollout.key)
     return played
@@ -526,10 +528,10 @@ def test_a_stop_while_scoring_waits_for_everybody_scores_what_was_played(tasks: 
     )
 
     async def run() -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SECONDS):
             await runner.run(Plan(tasks=environment.tasks(), rollouts_per_task=1))
 
-    asyncio.run(run())
+    run_steadily(run())
 
     assert 3 <= len(kept.rollouts) < 10
     assert set(kept.outcomes) == {"scored"}
@@ -767,10 +769,10 @@ def test_a_stop_lets_a_group_that_was_begun_be_played_whole() -> None:
     )
 
     async def run() -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SECONDS):
             await runner.run(Plan(tasks=environment.tasks(), rollouts_per_task=4))
 
-    asyncio.run(run())
+    run_steadily(run())
 
     assert {rollout.task.id for rollout in kept.rollouts} == {0}
     assert [rollout.group_size for rollout in kept.rollouts] == [4] * 4
@@ -839,10 +841,10 @@ def test_a_cancelled_run_keeps_what_was_finished() -> None:
         task = asyncio.create_task(runner.run(Plan(tasks=environment.tasks(), rollouts_per_task=1)))
         await asyncio.sleep(0.1)
         task.cancel()
-        await asyncio.wait({task}, timeout=5)
+        await asyncio.wait({task}, timeout=SECONDS)
         assert task.cancelled()
 
-    asyncio.run(run())
+    run_steadily(run())
 
     assert [rollout.key for rollout in kept.rollouts] == [(0, 0)]
 

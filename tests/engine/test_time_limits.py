@@ -25,6 +25,8 @@ from proctor.models.scripted import Scripted, Step
 from proctor.report.lines import rollout_line
 from proctor.rollout import Rollout
 from proctor.store.rows import build_row
+from tests.steady_time import run_steadily
+from tests.waiting import SECONDS
 
 Yields = AsyncGenerator[Any, str]
 Work = Callable[[Desk], Awaitable[str]]
@@ -64,11 +66,11 @@ def play(
         runner = Runner(
             Player(environment, table, Rules(**given), lambda _: None), lambda _: None, kept.extend
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             await runner.run(Plan(tasks=environment.tasks(), rollouts_per_task=1))
         await environment.close()
 
-    asyncio.run(run())
+    run_steadily(run())
     return sorted(kept, key=lambda rollout: str(rollout.key))
 
 
@@ -553,7 +555,7 @@ def test_a_run_that_is_stopped_while_an_agent_works_stays_stopped(
         with pytest.raises(asyncio.CancelledError):
             await running
 
-    asyncio.run(run())
+    run_steadily(run())
 
     assert left == ["agent"]
     assert kept == []

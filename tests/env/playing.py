@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from proctor.contracts import EnvironmentProtocol
@@ -11,6 +10,7 @@ from proctor.engine.player import Player, Rules
 from proctor.engine.runner import Runner
 from proctor.engine.seat import RunContext
 from proctor.rollout import Rollout
+from tests.steady_time import run_steadily
 
 
 def played(
@@ -35,7 +35,7 @@ def played(
             if closes:
                 await environment.close()
 
-    asyncio.run(run())
+    run_steadily(run())
     return sorted(kept, key=lambda rollout: rollout.key)
 
 

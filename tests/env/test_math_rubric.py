@@ -23,6 +23,7 @@ from proctor.errors import ConfigError
 from proctor.models.scripted import Scripted
 from proctor.rollout import Rollout
 from tests.env.playing import played, reward
+from tests.waiting import SECONDS
 
 ENDLESS = "10^{10^{10}}"
 TIMEOUT_SECONDS = 2.0
@@ -285,7 +286,7 @@ def test_what_a_library_prints_or_reads_does_not_disturb_the_worker(tmp_path: Pa
     )
     request = json.dumps({"gold": "1", "said": "2", "form": "exact"}) + "\n"
 
-    said, trouble = worker(tmp_path).communicate(2 * request.encode(), timeout=10)
+    said, trouble = worker(tmp_path).communicate(2 * request.encode(), timeout=SECONDS)
 
     assert [json.loads(line)["ok"] for line in said.splitlines()] == [True, True, True]
     assert trouble == b""
@@ -298,4 +299,4 @@ def test_a_worker_whose_asker_is_gone_ends_although_it_is_busy() -> None:
         process.stdin.write(json.dumps(request).encode() + b"\n")
         process.stdin.close()
 
-        assert process.wait(timeout=10) != 0
+        assert process.wait(timeout=SECONDS) != 0

@@ -276,9 +276,9 @@ def test_a_shared_server_that_dies_is_started_again_for_the_next_rollout(play: P
 
 def test_a_shared_server_that_died_is_no_models_business(play: Play, drawer: Drawer) -> None:
     tasks = [{"question": "break it"}, {"question": "use it"}]
-    later = Step(tool_calls=[{"name": "count"}], delay_seconds=0.3)
+    later = Step(tool_calls=[{"name": "count"}], delay_seconds=1.5)
     script = {
-        "break": [Step(tool_calls=[{"name": "die"}], delay_seconds=0.15)],
+        "break": [Step(tool_calls=[{"name": "die"}], delay_seconds=0.5)],
         "use": [ask("count"), later, "never asked"],
     }
     for rollout in play(McpEnv(tasks, servers=[drawer()], per_rollout=False), script):

@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import functools
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from proctor.errors import ConfigError, InfraError
 from proctor.rollout import Rollout
 from proctor.trace import Message
 from tests.env.playing import reward
+from tests.waiting import SECONDS
 
 Play = Callable[..., list[Rollout]]
 
@@ -508,19 +508,18 @@ def test_a_rubric_made_with_a_parser_keeps_it(play: Play) -> None:
 
 def test_blocking_functions_run_beside_each_other_and_never_stall_the_loop(play: Play) -> None:
     threads: set[int] = set()
+    all_at_once = threading.Barrier(8, timeout=SECONDS)
 
-    def sleepy() -> float:
+    def meeting() -> float:
         threads.add(threading.get_ident())
-        time.sleep(0.1)
+        all_at_once.wait()
         return 1.0
 
     rows = [{"question": f"q {number}"} for number in range(8)]
 
-    started = time.monotonic()
-    rollouts = play(SingleTurnEnv(rows, rubric=Rubric(sleepy)), ["so"])
+    rollouts = play(SingleTurnEnv(rows, rubric=Rubric(meeting)), ["so"])
 
-    assert len(rollouts) == 8
-    assert time.monotonic() - started < 0.7
+    assert [rollout.outcome for rollout in rollouts] == ["scored"] * 8
     assert threading.get_ident() not in threads
 
 
@@ -544,12 +543,12 @@ def test_a_function_that_blocks_for_good_is_given_up_and_its_siblings_are_not(pl
 
     def stuck(example_id: int) -> float:
         if example_id == 1:
-            released.wait(30)
+            released.wait(SECONDS)
         return 1.0
 
     rows = [{"question": f"q {number}"} for number in range(4)]
     try:
-        rollouts = play(SingleTurnEnv(rows, rubric=Rubric(stuck)), ["so"], scoring_seconds=0.2)
+        rollouts = play(SingleTurnEnv(rows, rubric=Rubric(stuck)), ["so"], scoring_seconds=0.5)
     finally:
         released.set()
 

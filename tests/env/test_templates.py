@@ -24,6 +24,7 @@ from proctor.models.scripted import Scripted, Step
 from proctor.rollout import Rollout, Score, Subscore
 from proctor.store.rows import build_row
 from proctor.task import Task
+from tests.steady_time import run_steadily
 
 Yields = AsyncGenerator[Any, str]
 
@@ -60,7 +61,7 @@ def play(
         finally:
             await environment.close()
 
-    asyncio.run(run())
+    run_steadily(run())
     return sorted(kept, key=lambda rollout: str(rollout.key))
 
 

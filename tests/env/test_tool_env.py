@@ -22,6 +22,7 @@ from proctor.models.scripted import Scripted, Step
 from proctor.rollout import Rollout
 from proctor.tools import ToolArgumentsError, ToolError, parallel_tool
 from proctor.trace import Message
+from tests.waiting import SECONDS
 
 Play = Callable[..., list[Rollout]]
 
@@ -113,7 +114,7 @@ def test_the_calls_of_one_turn_never_race(play: Play, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["blocking", "async"])
 def test_the_calls_of_tools_that_say_so_run_at_once(play: Play, kind: str) -> None:
-    both = threading.Barrier(2, timeout=5)
+    both = threading.Barrier(2, timeout=SECONDS)
     arrived: list[int] = []
 
     def meet() -> str:
@@ -133,17 +134,17 @@ def test_the_calls_of_tools_that_say_so_run_at_once(play: Play, kind: str) -> No
 
 
 def test_a_blocking_tool_does_not_hold_up_other_rollouts(play: Play) -> None:
-    def nap() -> str:
-        time.sleep(0.3)
-        return "rested"
+    all_at_once = threading.Barrier(8, timeout=SECONDS)
+
+    def meet() -> str:
+        all_at_once.wait()
+        return "met"
 
     tasks = [{"question": f"question {number}"} for number in range(8)]
-    script = {f"question {number}": [ask(("nap", {})), "done"] for number in range(8)}
-    started = time.perf_counter()
-    rollouts = play(ToolEnv(tasks, tools=[nap]), script)
+    script = {f"question {number}": [ask(("meet", {})), "done"] for number in range(8)}
+    rollouts = play(ToolEnv(tasks, tools=[meet]), script)
 
-    assert [heard(rollout) for rollout in rollouts] == [["rested"]] * 8
-    assert time.perf_counter() - started < 2.0
+    assert [heard(rollout) for rollout in rollouts] == [["met"]] * 8
 
 
 def test_a_plain_function_may_return_something_to_await(play: Play) -> None:

@@ -21,6 +21,7 @@ from proctor.gateway.gateway import RolloutGateway
 from proctor.models.scripted import Script
 from proctor.support.deadlines import Deadlines
 from proctor.trace import Message, Piece, Reply, Trace, Usage
+from tests.waiting import SECONDS
 
 HI: list[Message] = [{"role": "user", "content": "hi"}]
 BODIES: dict[str, Any] = {
@@ -157,7 +158,7 @@ def test_what_is_being_asked_when_a_door_closes_ends_and_is_told_so() -> None:
                 asking = asyncio.create_task(Program(door, session).chat(*HI))
                 while not seat.trace.calls:
                     await asyncio.sleep(0.01)
-            answered = await asyncio.wait_for(asking, 5)
+            answered = await asyncio.wait_for(asking, SECONDS)
         await gateway.close()
         return answered, seat.trace
 
@@ -322,7 +323,7 @@ def test_a_slow_stream_shows_that_it_lives_and_says_at_its_end_if_it_failed(
     async def visit(program: Program) -> tuple[int, str]:
         return await program.stream(path, BODIES[path])
 
-    slow = [Step(delay_seconds=0.1, error="overloaded")]
+    slow = [Step(delay_seconds=0.5, error="overloaded")]
     (status, text), _, _ = at_a_door(slow, visit)
 
     assert status == 200

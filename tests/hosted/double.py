@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -36,8 +35,9 @@ from proctor.api.runs import (
     UploadEnd,
 )
 from proctor.run import ENDED, RunStatus
+from tests.ports import free_port
+from tests.waiting import SECONDS
 
-SECONDS = 10.0
 TOKEN = "proctor_test"
 
 
@@ -295,13 +295,6 @@ class Double:
                 await response.write(b"event: end\ndata: {}\n\n")
                 return response
             await changed.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def encoded(value: Any) -> web.Response:

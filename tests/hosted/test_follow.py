@@ -12,6 +12,7 @@ from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.contexts import Context
 from proctor.client.follow import FollowTimings, follow
 from tests.hosted.double import TOKEN, Double
+from tests.waiting import SECONDS, wait_for
 
 QUICK = FollowTimings(poll=0.01, silence=2.0, first_pause=0.005, longest_pause=0.02, notify_after=0.0)
 
@@ -24,7 +25,7 @@ def read_all(
             events = follow(connection, run_id, after, patience=QUICK, notify=notify)
             return [f"{event.seq} {event.text or event.status}" async for event in events]
 
-    return asyncio.run(asyncio.wait_for(main(), 15))
+    return asyncio.run(asyncio.wait_for(main(), SECONDS))
 
 
 def told(server: Double, count: int = 20) -> list[str]:
@@ -62,6 +63,7 @@ def test_without_any_stream_events_are_asked_for_and_the_stream_is_tried_again(s
         for number in range(1, 30):
             server.say("run-1", f"line {number}")
             clock.wait(0.01)
+        wait_for(lambda: server.requests.count("GET /runs/run-1/events/stream") > 3)
         server.end("run-1")
 
     clock = threading.Event()
@@ -79,14 +81,14 @@ def test_a_server_that_restarts_is_waited_for(server: Double) -> None:
     said: list[str] = []
 
     def happens() -> None:
-        seen.wait(5)
+        seen.wait(SECONDS)
         server.call(server.go())
-        away.wait(0.3)
+        wait_for(lambda: said)
         server.say("run-1", "meanwhile")
         server.end("run-1")
         server.call(server.come())
 
-    seen, away = threading.Event(), threading.Event()
+    seen = threading.Event()
     thread = threading.Thread(target=happens)
     thread.start()
 
@@ -98,7 +100,7 @@ def test_a_server_that_restarts_is_waited_for(server: Double) -> None:
                 seen.set()
         return lines
 
-    assert asyncio.run(asyncio.wait_for(main(), 15)) == ["before", "meanwhile", "finished"]
+    assert asyncio.run(asyncio.wait_for(main(), SECONDS)) == ["before", "meanwhile", "finished"]
     thread.join()
     assert "does not answer" in said[0]
     assert "is back" in said[-1]

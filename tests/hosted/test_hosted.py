@@ -16,6 +16,7 @@ import pytest
 from proctor.api.runs import Cause, Permissions
 from tests.conftest import Ran
 from tests.hosted.double import Double
+from tests.waiting import SECONDS
 
 Command = Callable[..., Ran]
 
@@ -224,7 +225,7 @@ def test_ctrl_c_leaves_the_run_to_itself_and_says_how_to_stop_it(server: Double,
     process.send_signal(signal.SIGINT)
     rest = process.stderr.read()
     process.stderr.close()
-    assert process.wait(10) == 130
+    assert process.wait(SECONDS) == 130
     assert "The run continues." in rest
     assert "proctor eval stop run-1" in rest
     assert server.runs["run-1"].status == "pending"

@@ -20,6 +20,7 @@ import pytest
 from proctor.errors import ConfigError
 from proctor.models import embedded
 from proctor.models.embedded import EmbeddedServer, is_whole, weights_path
+from tests.waiting import SECONDS
 
 CONTEXT = 512
 
@@ -133,7 +134,7 @@ def test_closing_breaks_the_requests_in_flight() -> None:
         return time.monotonic() - began
 
     open_before = open_files()
-    assert asyncio.run(close_while_it_talks()) < 5
+    assert asyncio.run(close_while_it_talks()) < 30
     assert open_files() <= open_before + 4  # the library keeps a few
 
 
@@ -166,7 +167,7 @@ except KeyboardInterrupt:
         assert running.stdout is not None
         assert running.stdout.readline() == "talking\n"
         running.send_signal(signal.SIGINT)
-        _, complaints = running.communicate(timeout=10)
+        _, complaints = running.communicate(timeout=SECONDS)
 
     assert (running.returncode, complaints) == (0, "")
 

@@ -32,6 +32,7 @@ from proctor.errors import (
 from proctor.models.openai_chat import OpenAIChat
 from proctor.models.openai_completions import OpenAICompletions
 from proctor.trace import Message, Reply, ToolSpec, Usage
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Provider, Ran
@@ -613,13 +614,6 @@ def test_connections_are_pooled(provider: Serve) -> None:
 
 
 # Before anything is paid for
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.mark.parametrize("words", ["check", "complete"])

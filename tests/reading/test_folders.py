@@ -527,6 +527,6 @@ def in_time(work: Callable[[], T]) -> T:
     found: list[T] = []
     thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
     thread.start()
-    thread.join(20)
+    thread.join(60)
     assert found, "it still waits"
     return found[0]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from proctor.runner.launch import ProcessExit
 from proctor.runner.lease import LeaseRenewal
 from proctor.runner.venvs import Venv, Venvs
 from tests.runner.server import Answer, Hearing, hearing
+from tests.waiting import SECONDS
 
 ASSIGNMENT = RunAssignment(
     run_id="run-1",
@@ -40,6 +43,7 @@ ASSIGNMENT = RunAssignment(
     deadline_at=0.0,
     lease_seconds=30.0,
 )
+SHORT_LEASE = replace(ASSIGNMENT, lease_seconds=0.4)
 VENV = Venv(python=Path("/usr/bin/python3"), paths=(), lock="")
 
 
@@ -69,13 +73,15 @@ class Ready(Venvs):
 
 
 class Attempt(HostAttempt):
-    """Played by a process that ends in a given way."""
+    """Played by a process that ends in a given way, once something has happened."""
 
     outcome: ProcessExit | Exception = ProcessExit(code=EXIT_REPORTED)
-    seconds = 0.0
+    until: Callable[[HostAttempt], bool]
 
     async def _run_process(self, venv: Venv) -> ProcessExit:
-        await asyncio.sleep(self.seconds)
+        async with asyncio.timeout(SECONDS):
+            while not self.until(self):
+                await asyncio.sleep(0.01)
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome
@@ -88,7 +94,7 @@ def played(
     *,
     venvs: Venvs | None = None,
     assignment: RunAssignment = ASSIGNMENT,
-    seconds: float = 0.0,
+    until: Callable[[HostAttempt], bool] = lambda attempt: True,
 ) -> Attempt:
     async def main() -> Attempt:
         context = Context(url=server.url, token="t")
@@ -102,7 +108,7 @@ def played(
                 wheels=data,
             )
             attempt = Attempt(resources, assignment)
-            attempt.outcome, attempt.seconds = outcome, seconds
+            attempt.outcome, attempt.until = outcome, until
             await attempt.play()
             return attempt
 
@@ -155,23 +161,27 @@ def test_of_a_run_that_is_no_longer_its_own_a_host_says_nothing(
 
     with hearing(given_away) as server:
         with suppress(OSError):
-            played(server, tmp_path, outcome, assignment=replace(ASSIGNMENT, lease_seconds=0.04), seconds=0.3)
+            played(server, tmp_path, outcome, assignment=SHORT_LEASE, until=lambda attempt: attempt.lost)
         assert server.losses == []
 
 
 def test_a_heartbeat_that_is_not_answered_does_not_outlast_the_lease(tmp_path: Path) -> None:
     asked: list[float] = []
+    lease_seconds = 4.0
+    is_over = threading.Event()
 
-    def slow_at_first(path: str, _: bytes) -> Answer:
+    def silent_at_first(path: str, _: bytes) -> Answer:
         if "heartbeat" in path:
             asked.append(time.monotonic())
             if len(asked) == 1:
-                time.sleep(2.0)
+                is_over.wait(SECONDS)
         return Answer(200)
 
-    with hearing(slow_at_first) as server:
-        played(server, tmp_path, assignment=replace(ASSIGNMENT, lease_seconds=0.8), seconds=1.0)
-    assert asked[1] - asked[0] < 0.8
+    with hearing(silent_at_first) as server:
+        leased = replace(ASSIGNMENT, lease_seconds=lease_seconds)
+        played(server, tmp_path, assignment=leased, until=lambda _: len(asked) > 1)
+        is_over.set()
+    assert asked[1] - asked[0] < lease_seconds
 
 
 def test_a_heartbeat_that_goes_wrong_is_followed_by_the_next(
@@ -186,8 +196,12 @@ def test_a_heartbeat_that_goes_wrong_is_followed_by_the_next(
 
     monkeypatch.setattr(LeaseRenewal, "renew", failing_once)
     with hearing() as server:
-        played(server, tmp_path, assignment=replace(ASSIGNMENT, lease_seconds=0.04), seconds=0.3)
-        assert any(path.endswith("/heartbeat") for path, _ in server.heard)
+
+        def is_renewed(_: HostAttempt) -> bool:
+            return any(path.endswith("/heartbeat") for path, _ in server.heard)
+
+        played(server, tmp_path, assignment=SHORT_LEASE, until=is_renewed)
+    assert failures == []
 
 
 def test_what_an_installer_says_arrives_in_few_reports(tmp_path: Path) -> None:
@@ -214,7 +228,7 @@ def test_what_an_installer_says_is_heard_while_it_works(
         class Waiting(Ready):
             async def ready(self, wheel: Path, wheel_name: str, lock: str | None, say: Any) -> Venv:
                 say("Collecting helper")
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(SECONDS):
                     while ("INFO", "Collecting helper") not in server.log:
                         await asyncio.sleep(0.01)
                 return VENV
@@ -245,7 +259,7 @@ def test_an_attempt_that_leaves_does_not_take_the_next_one_with_it(
     async def main(url: str) -> None:
         host = RunHost(Context(url=url, token="t"), HostSettings(data=tmp_path))
         working = asyncio.create_task(host.work())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             while ended != [1]:
                 await asyncio.sleep(0.005)
             host.drain()

@@ -23,6 +23,7 @@ from proctor.runner.host_settings import ClusterSettings, HostSettings
 from proctor.runner.node_messages import NodeGreeting
 from tests.runner.cluster_double import ClusterDouble, make_node
 from tests.runner.server import Answer, Hearing, hearing
+from tests.waiting import SECONDS
 
 ASSIGNMENT = RunAssignment(
     run_id="run-1f",
@@ -90,7 +91,7 @@ async def playing(
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SECONDS):
         while not condition():
             await asyncio.sleep(0.005)
 

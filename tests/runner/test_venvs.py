@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -65,12 +64,12 @@ def test_a_wheel_is_installed_once_with_what_it_needs_beside_proctor(tmp_path: P
     assert said[0] == f"Installing {wheel.name}."
 
     said.clear()
-    began = time.perf_counter()
+    for file in index.rglob("*.whl"):
+        file.unlink()
     again, locked = ready(venvs, wheel, said=said), ready(venvs, wheel, venv.lock, said)
 
     assert again == locked == venv
     assert said == []
-    assert time.perf_counter() - began < 0.5
 
 
 def test_a_lock_is_kept_to_although_there_is_something_newer(tmp_path: Path, index: Path) -> None:

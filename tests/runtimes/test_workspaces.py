@@ -79,7 +79,7 @@ def test_an_agent_that_fails_has_changed_files_all_the_same(folder: Path) -> Non
 
 
 def test_a_model_that_falls_silent_is_not_graded_and_the_changes_so_far_are_kept(folder: Path) -> None:
-    rollout = played(folder, Scripted([BY_TOOL, Step(text="late", delay_seconds=600)]), timeout=3)
+    rollout = played(folder, Scripted([BY_TOOL, Step(text="late", delay_seconds=600)]), timeout=6)
 
     assert (rollout.outcome, rollout.score) == ("model_error", None)
     assert rollout.trace.stop_condition == "timeout"
@@ -89,7 +89,7 @@ def test_a_model_that_falls_silent_is_not_graded_and_the_changes_so_far_are_kept
 
 def test_an_agent_whose_time_is_up_while_a_tool_runs_is_graded_on_what_it_did(folder: Path) -> None:
     slow = Step(tool_calls=[{"name": "bash", "arguments": {"command": f"{WRITES}; sleep 600"}}])
-    rollout = played(folder, Scripted([slow]), timeout=3)
+    rollout = played(folder, Scripted([slow]), timeout=6)
 
     assert rollout.outcome == "timeout"
     assert rollout.score is not None

@@ -26,9 +26,10 @@ from proctor.server.platform import Platform
 from proctor.server.secrets.vault import KEY_FILE_VARIABLE, new_key
 from proctor.server.server import create_http_server, open_server
 from proctor.server.settings import Settings
+from tests.ports import free_port
 from tests.server.empty_database import write_sqlite
+from tests.waiting import SECONDS
 
-SECONDS = 20.0
 APPS: defaultdict[Any, list[Litestar]] = defaultdict(list)
 """Those that serve no platform now, by what they depend on."""
 
@@ -209,13 +210,6 @@ def wait_until_up(port: int, thread: threading.Thread) -> None:
         assert thread.is_alive(), "the server ended at once"
         clock.wait(0.02)
     raise AssertionError("the server does not listen")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def settings_in(folder: Path, **changes: Any) -> Settings:

@@ -49,7 +49,7 @@ def load_environment(trouble: str = "", tasks: int = 6):
     rows = [{"question": f"say {number}", "answer": f"say {number}"} for number in range(tasks)]
     return SingleTurnEnv(rows, rubric=Rubric(scored))
 '''
-MOST_SECONDS_TO_SHUT_DOWN = 10.0
+MOST_SECONDS_TO_SHUT_DOWN = 30.0
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ import pytest
 
 from proctor.pages import files
 from tests.pages.building import build_small
-from tests.server.serving import SECONDS, Served, serving, settings_in
+from tests.server.serving import Served, serving, settings_in
+from tests.waiting import SECONDS
 
 
 class Fetched(NamedTuple):

@@ -12,7 +12,8 @@ import pytest
 
 from proctor.errors import ConfigError
 from proctor.server.server import open_server
-from tests.server.serving import Served, free_port, settings_in
+from tests.ports import free_port
+from tests.server.serving import Served, settings_in
 from tests.server.workplace import Person, answers, workplace
 
 

@@ -26,7 +26,8 @@ from proctor.server.people.tokens import (
 )
 from proctor.server.problems import ApiError
 from tests.server.runs import making
-from tests.server.serving import SECONDS, Api, Served, settings_in
+from tests.server.serving import Api, Served, settings_in
+from tests.waiting import SECONDS
 
 KEY = "k" * 64
 

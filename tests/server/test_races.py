@@ -20,8 +20,8 @@ from proctor.server.people.tokens import find_user_caller
 from proctor.server.problems import ApiError
 from proctor.server.settings import Quotas
 from tests.server.postgres import Cluster
-from tests.server.serving import SECONDS, Served, serving, settings_in
-from tests.waiting import wait_for
+from tests.server.serving import Served, serving, settings_in
+from tests.waiting import SECONDS, wait_for
 
 WAITING = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
 MEGABYTE = 2**20

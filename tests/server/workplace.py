@@ -13,10 +13,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.server.serving import Api, free_port, root_token
-from tests.waiting import wait_for
+from tests.commands import COMMANDS
+from tests.ports import free_port
+from tests.server.serving import Api, root_token
+from tests.waiting import SECONDS, wait_for
 
-SECONDS = 90.0
 MODELS = """
 [[endpoint]]
 endpoint_id = "parrot"
@@ -92,16 +93,7 @@ class Person:
         }
 
     def __call__(self, *words: str, stdin: str = "", seconds: float = SECONDS) -> Said:
-        done = subprocess.run(
-            [sys.executable, "-m", "proctor", *words],
-            cwd=self.home,
-            env=self.environ,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
+        done = COMMANDS.run(words, cwd=self.home, env=self.environ, input=stdin, timeout=seconds)
         return Said(done.returncode, done.stdout, done.stderr)
 
     def ok(self, *words: str, stdin: str = "", seconds: float = SECONDS) -> Said:

@@ -19,8 +19,9 @@ from proctor.server.hub.tasks import store_tasks
 from proctor.server.runs import queue
 from proctor.server.runs.incoming import read_row
 from proctor.server.runs.rows import store_rows
+from tests.ports import free_port
 from tests.server.runs import making
-from tests.server.serving import Api, Served, free_port, serving, settings_in
+from tests.server.serving import Api, Served, serving, settings_in
 from tests.web.lab import add_person
 
 MODELS = """

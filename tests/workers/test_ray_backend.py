@@ -27,6 +27,7 @@ from proctor.workers.certificates import Certificate, client_context, make_certi
 from proctor.workers.link import TOKEN_BYTES, WELCOME, Link
 from proctor.workers.ray_backend import check_greeting
 from tests.conftest import Provider, Ran
+from tests.waiting import SECONDS
 from tests.workers.local_nodes import LocalNodes
 
 Run = Callable[..., Ran]
@@ -120,7 +121,7 @@ async def knock(link: Link, own: Certificate | None, token: str, *, theirs: str 
     try:
         reader, writer = await asyncio.open_connection(link.host, link.port, ssl=context)
         writer.write(token.encode())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             heard = await reader.read(100)
         writer.close()
     except OSError:
@@ -132,7 +133,7 @@ def test_strangers_wrong_tokens_and_used_tokens_are_refused_before_anything_is_u
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pickle, "loads", None)
-    monkeypatch.setattr(links, "GREETING_SECONDS", 0.3)
+    monkeypatch.setattr(links, "GREETING_SECONDS", 2.0)
     asyncio.run(check_who_is_let_in())
 
 
@@ -181,7 +182,7 @@ def test_a_cluster_without_room_is_refused_in_one_sentence_and_a_stop_is_obeyed_
             await asyncio.sleep(0.01)
         playing.cancel()
         with pytest.raises(asyncio.CancelledError):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(SECONDS):
                 await playing
 
     asyncio.run(stop_soon())
@@ -276,7 +277,11 @@ def test_ray_is_never_imported_unless_workers_run_on_it(
     environ = {**os.environ, "PYTHONPATH": str(tmp_path), "MARKER": str(tmp_path / "imported")}
 
     ran = subprocess.run(
-        [sys.executable, "-m", "proctor", *words], cwd=tmp_path, env=environ, capture_output=True, timeout=40
+        [sys.executable, "-m", "proctor", *words],
+        cwd=tmp_path,
+        env=environ,
+        capture_output=True,
+        timeout=SECONDS,
     )
 
     assert ran.returncode == 0, ran.stderr

@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 
 from proctor import ConfigError, Scripted, evaluate
 from tests.conftest import Provider, Ran
+from tests.waiting import SECONDS, wait_for
 
 Run = Callable[..., Ran]
 
@@ -171,24 +171,21 @@ def command_of(pid: int) -> bytes:
 def workers_of(process: subprocess.Popen[str], count: int) -> list[int]:
     """The workers' process ids, as soon as there are so many."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+
+    def find() -> list[int] | None:
         found = [int(pid) for pid in children.read_text().split()] if children.exists() else []
         found = [pid for pid in found if b"proctor.workers" in command_of(pid)]
-        if len(found) == count:
-            return found
-        time.sleep(0.02)
-    raise AssertionError("the workers were not started")
+        return found if len(found) == count else None
+
+    return wait_for(find, what="the workers")
 
 
 def results_in(folder: Path, at_least: int) -> None:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+    def are_there() -> bool:
         files = list(folder.glob("outputs/evals/*/*/results.jsonl"))
-        if files and files[0].read_bytes().count(b"\n") >= at_least:
-            return
-        time.sleep(0.02)
-    raise AssertionError("no results came")
+        return bool(files) and files[0].read_bytes().count(b"\n") >= at_least
+
+    wait_for(are_there, what="results")
 
 
 def test_a_worker_that_is_killed_costs_no_rollout_and_the_log_says_what_happened(
@@ -201,7 +198,7 @@ def test_a_worker_that_is_killed_costs_no_rollout_and_the_log_says_what_happened
     results_in(tmp_path, 3)
 
     os.kill(victim, signal.SIGKILL)
-    stdout, stderr = run.communicate(timeout=40)
+    stdout, stderr = run.communicate(timeout=SECONDS)
 
     ran = Ran(run.returncode, stdout, stderr, tmp_path)
     assert ran.code == 0, stderr
@@ -265,7 +262,7 @@ def test_all_workers_may_be_killed_at_once(tmp_path: Path, provider: Callable[..
 
     for victim in workers:
         os.kill(victim, signal.SIGKILL)
-    stdout, stderr = run.communicate(timeout=40)
+    stdout, stderr = run.communicate(timeout=SECONDS)
 
     ran = Ran(run.returncode, stdout, stderr, tmp_path)
     assert ran.code == 0, stderr
@@ -286,7 +283,7 @@ def test_a_dead_worker_is_noticed_although_a_child_of_it_holds_its_socket(
             os.kill(os.getpid(), 9)""",
     )
 
-    ran = proctor("eval", str(path), "-m", "m", "-b", provider().url, "-c", "4", "-w", "2", *SIZE, timeout=40)
+    ran = proctor("eval", str(path), "-m", "m", "-b", provider().url, "-c", "4", "-w", "2", *SIZE)
 
     assert ran.code == 0, ran.stderr
     assert keys(ran) == ALL
@@ -303,7 +300,7 @@ def test_a_file_of_the_user_does_not_pass_for_a_module_of_the_library(
     words = ["eval", str(path), "-m", "m", "-b", provider().url, "-n", "2", "-r", "1", "-w", "2", "--json"]
 
     command = Path(sys.executable).with_name("proctor")
-    ran = subprocess.run([command, *words], cwd=tmp_path, capture_output=True, text=True, timeout=40)
+    ran = subprocess.run([command, *words], cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS)
 
     assert ran.returncode == 0, ran.stderr
 
@@ -334,7 +331,7 @@ assert result.rollouts[3].trace.completion[-1]["content"] == "say 3"
     )
 
     ran = subprocess.run(
-        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=40
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS
     )
 
     assert ran.returncode == 0, ran.stderr
@@ -373,7 +370,7 @@ def test_ctrl_c_does_not_wait_for_workers_that_still_load(
     workers = workers_of(run, 2)
 
     run.send_signal(signal.SIGINT)
-    stdout, stderr = run.communicate(timeout=20)
+    stdout, stderr = run.communicate(timeout=SECONDS)
 
     ran = Ran(run.returncode, stdout, stderr, tmp_path)
     assert ran.code == 130, stderr
@@ -390,17 +387,12 @@ def test_a_worker_outlives_its_run_by_moments_also_when_its_event_loop_is_blocke
         file.write("\nimport proctor.workers.process as own\nown.ALIVE_SECONDS = own.CLOSING_SECONDS = 0.5\n")
     run = started(["eval", str(path), "-m", "m", "-b", provider().url, "-w", "2", *SIZE], tmp_path)
     workers = workers_of(run, 2)
-    deadline = time.monotonic() + 20
-    while not (tmp_path / "busy").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for((tmp_path / "busy").exists)
 
     run.kill()
-    run.communicate(timeout=10)
+    run.communicate(timeout=SECONDS)
 
-    while any(is_alive(pid) for pid in workers):
-        assert time.monotonic() < deadline, "a worker outlived its run"
-        time.sleep(0.05)
+    wait_for(lambda: not any(is_alive(pid) for pid in workers), what="the workers' end")
 
 
 def test_workers_that_only_die_end_the_run_with_their_last_words(
@@ -504,7 +496,7 @@ def test_ctrl_c_lets_workers_finish_and_leaves_none_behind(
     results_in(tmp_path, 2)
 
     run.send_signal(signal.SIGINT)
-    stdout, stderr = run.communicate(timeout=30)
+    stdout, stderr = run.communicate(timeout=SECONDS)
 
     ran = Ran(run.returncode, stdout, stderr, tmp_path)
     assert ran.code == 130, stderr
@@ -523,12 +515,9 @@ def test_workers_end_with_the_run_that_started_them(
     results_in(tmp_path, 1)
 
     run.kill()
-    run.communicate(timeout=30)
+    run.communicate(timeout=SECONDS)
 
-    deadline = time.monotonic() + 20
-    while any(is_alive(pid) for pid in workers):
-        assert time.monotonic() < deadline, "a worker outlived its run"
-        time.sleep(0.05)
+    wait_for(lambda: not any(is_alive(pid) for pid in workers), what="the workers' end")
 
 
 def is_alive(pid: int) -> bool:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from proctor import (
     evaluate,
 )
 from proctor.errors import ModelError
+from tests.waiting import SECONDS
 from tests.workflow.authored import ask_model, make_tasks
 
 
@@ -195,16 +197,16 @@ def test_metrics_must_be_finite_numbers() -> None:
 
 
 def test_code_that_blocks_in_a_coroutine_blocks_no_other_row() -> None:
+    all_at_once = threading.Barrier(8, timeout=SECONDS)
+
     class Blocks(AgentWorkflow[Any]):
         async def run(self, ctx: AgentWorkflowContext[Any]) -> None:
             ask_model(ctx)  # blocks its loop, as a synchronous client does
-            time.sleep(0.3)
+            all_at_once.wait()
 
-    started = time.monotonic()
     rollouts = play(Blocks, tasks=make_tasks(*"abcdefgh"), max_concurrent=8)
 
     assert [rollout.outcome for rollout in rollouts] == ["scored"] * 8
-    assert time.monotonic() - started < 8 * 0.3
 
 
 def test_a_key_is_of_no_use_after_its_attempt() -> None:
@@ -253,11 +255,9 @@ def test_each_row_of_the_failure_matrix_has_its_own_outcome_phase_and_message() 
         make_tasks(*MATRIX), MatrixWorkflow, MatrixGrader, Path(__file__).parent
     )
 
-    started = time.monotonic()
     result = asyncio.run(
         evaluate(environment, Scripted(["fine"]), max_concurrent=6, timeout=HANG_SECONDS, scoring_timeout=5)
     )
-    seconds = time.monotonic() - started
 
     stored = [json.loads(line) for line in (result.folder / "results.jsonl").read_text().splitlines()]
     rows = {row["example_id"]: row for row in stored}
@@ -294,8 +294,7 @@ def test_each_row_of_the_failure_matrix_has_its_own_outcome_phase_and_message() 
         ),
     ]
     assert "test_environment.py:" in rows[2]["error"]["message"], "the author's line is named"
-    slowest = max(row["timing"]["total"] for row in stored)
-    assert seconds <= 1.3 * slowest
+    assert stored[-1]["example_id"] == MATRIX.index("workflow hang"), "nobody waited for it"
 
 
 def test_a_hanging_grader_has_a_limit_of_its_own() -> None:

@@ -168,7 +168,7 @@ def control() -> Iterator[tuple[int, str, list[bytes]]]:
             except OSError:
                 return
             with connection:
-                connection.settimeout(5)
+                connection.settimeout(60)
                 asked.append(connection.recv(1000))
                 connection.sendall(b"reward-1.0")
 

@@ -8,7 +8,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from proctor.isolation.streams import Streams
 from proctor.support.threads import Threads
 from proctor.workspaces.folder import RolloutFolder
 from proctor.workspaces.spec import WorkspaceSpec
+from tests.waiting import SECONDS, wait_for
 
 pytestmark = pytest.mark.usefixtures("sandboxes")
 
@@ -27,7 +27,7 @@ ROUNDS = 60
 
 
 def test_no_command_line_of_the_machine_shows_a_variable() -> None:
-    asyncio.run(asyncio.wait_for(shows_no_variable(), 20))
+    asyncio.run(asyncio.wait_for(shows_no_variable(), SECONDS))
 
 
 async def shows_no_variable() -> None:
@@ -50,11 +50,8 @@ async def shows_no_variable() -> None:
 def test_no_command_runs_whose_parent_was_killed_while_it_started(tmp_path: Path) -> None:
     mark = f"mark-{secrets.token_hex(8)}"
     try:
-        subprocess.run([sys.executable, KILLED, tmp_path, mark, str(ROUNDS)], check=True, timeout=60)
-        until = time.monotonic() + 10
-        while (running := running_with(mark)) and time.monotonic() < until:
-            time.sleep(0.02)
-        assert not running
+        subprocess.run([sys.executable, KILLED, tmp_path, mark, str(ROUNDS)], check=True, timeout=2 * SECONDS)
+        wait_for(lambda: not running_with(mark))
     finally:
         for pid, line in command_lines():
             if mark in line:

@@ -163,7 +163,7 @@ def test_what_the_template_prepared_is_no_change_and_what_it_does_while_grading_
 def test_an_agent_that_is_cut_short_or_fails_still_shows_what_it_changed(work: Work) -> None:
     env, _, seen = shop_of("true")
 
-    (rollout,) = work(env, "echo half > half.txt", "sleep 60", rollout_seconds=1.5)
+    (rollout,) = work(env, "echo half > half.txt", "sleep 60", rollout_seconds=4.0)
 
     assert rollout.outcome == "timeout"
     assert [change.path for change in rollout.trace.files] == ["half.txt"]
@@ -307,7 +307,7 @@ def test_a_command_past_its_time_is_ended_with_all_it_started(work: Work) -> Non
 
 
 def test_a_fork_bomb_stays_within_its_limit_and_leaves_nothing(work: Work) -> None:
-    env, _, _ = shop_of("true", processes=40, seconds=2)
+    env, _, _ = shop_of("true", processes=40, seconds=20)
 
     (rollout,) = work(env, f"b{NAP}() {{ b{NAP} | b{NAP} & }}; b{NAP}; sleep 1; exit 9", "echo alive")
 
@@ -317,14 +317,14 @@ def test_a_fork_bomb_stays_within_its_limit_and_leaves_nothing(work: Work) -> No
 
 
 def test_endless_output_is_cut_in_the_middle(work: Work) -> None:
-    env, _, _ = shop_of("true", seconds=0.5)
+    env, _, _ = shop_of("true", seconds=2)
 
     (rollout,) = work(env, "echo first; yes")
 
     (said,) = tool_results(rollout)
     assert said.startswith("first\ny\n")
     assert "characters left out" in said
-    assert said.endswith("[ended after 0.5 s]")
+    assert said.endswith("[ended after 2 s]")
     assert len(said) < 31_000
 
 

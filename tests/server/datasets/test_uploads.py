@@ -19,8 +19,8 @@ from proctor.server.datasets import inspection, upload_parts, uploads
 from proctor.server.db.tables import dataset_uploads
 from proctor.server.settings import Quotas
 from tests.server.datasets.pushing import OTHER_ROWS, ROWS, push_rows, sha256_of
-from tests.server.serving import SECONDS, Answer, Api, Served, serving, settings_in
-from tests.waiting import wait_for
+from tests.server.serving import Answer, Api, Served, serving, settings_in
+from tests.waiting import SECONDS, wait_for
 
 pytestmark = [pytest.mark.usefixtures("sandboxes"), pytest.mark.xdist_group("uploads")]
 

@@ -16,6 +16,7 @@ from proctor.server.db.database import Database
 from proctor.server.db.migrate import migrate
 from proctor.server.db.tables import namespaces
 from tests.server.postgres import Cluster
+from tests.waiting import SECONDS
 
 
 @pytest.fixture
@@ -131,6 +132,6 @@ def test_a_transaction_that_changes_nothing_leaves_no_mark(database: Database) -
 
 
 async def wait_until_away(database: Database) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(SECONDS):
         while database.availability.reason is None:
             await asyncio.sleep(0.01)

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
+from tests.waiting import SECONDS
+
 KEY = "sk-provider-secret-0123456789"
 
 CHAT = {
@@ -152,7 +154,7 @@ class Handler(BaseHTTPRequestHandler):
             self.stream(STREAMS[path], bool((body.get("stream_options") or {}).get("include_usage")))
         else:
             provider.count(1)
-            provider.answering.wait(10)
+            provider.answering.wait(SECONDS)
             provider.count(-1)
             usage = {} if provider.usage is ... else {"usage": provider.usage}
             self.reply(200, json.dumps({**WHOLE[path], **usage}).encode(), {})
@@ -175,7 +177,7 @@ class Handler(BaseHTTPRequestHandler):
             if place == 2 and self.provider.breaks_off:
                 return
             if place == 2:
-                self.provider.go_on.wait(10)
+                self.provider.go_on.wait(SECONDS)
             is_extra = self.path.endswith("/chat/completions") and b'"choices": []' in each
             if not is_extra or (tells_usage and self.provider.usage is ...):
                 self.wfile.write(each)

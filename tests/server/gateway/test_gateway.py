@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +18,8 @@ from proctor.server.gateway import upstreams
 from proctor.server.people.tokens import make_token
 from tests.server.gateway.provider import COST, KEY, Provider
 from tests.server.ledger.rows import add_run
-from tests.server.serving import SECONDS, Answer, Api, Served
+from tests.server.serving import Answer, Api, Served
+from tests.waiting import SECONDS, wait_for
 
 ASKED = {"model": "chatty", "messages": [{"role": "user", "content": "2 + 2?"}]}
 SHORT = {**ASKED, "max_tokens": 200}
@@ -145,10 +145,7 @@ def test_a_client_that_leaves_early_pays_for_what_it_asked(served: Served, provi
     connection.close()
     provider.go_on.set()
 
-    for _ in range(200):
-        if use(ada):
-            break
-        threading.Event().wait(0.02)
+    wait_for(lambda: use(ada))
 
     assert use(ada)["chatty"]["output_tokens"] == 200
 

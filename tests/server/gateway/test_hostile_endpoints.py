@@ -22,8 +22,8 @@ from proctor.trace import Usage
 from proctor.wires import chat_server, messages_server
 from proctor.wires.stream import MeteredStream
 from tests.server.gateway.test_gateway import ASKED, WIRES, in_run, use
-from tests.server.serving import SECONDS, Api, Served
-from tests.waiting import wait_for
+from tests.server.serving import Api, Served
+from tests.waiting import SECONDS, wait_for
 
 MINE = {**ASKED, "model": "mine"}
 STREAM = {"content-type": "text/event-stream"}

@@ -18,7 +18,7 @@ from tests.server.gateway.test_gateway import ASKED
 from tests.server.gateway.test_limits_of_money import PATH, rich, rows
 from tests.server.postgres import Cluster
 from tests.server.serving import Served, serving, settings_in
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 CALLS = 60
 
@@ -82,7 +82,7 @@ def test_a_call_that_was_answered_is_booked_even_if_the_database_stays_away_for_
     ):
         ada = rich(served, "ada", 5)
         asked = pool.submit(ada, "POST", PATH, ASKED)
-        assert is_answered.wait(20)
+        assert is_answered.wait(SECONDS)
         restartable.stop()
         is_away.set()
         refused = asked.result()

@@ -21,10 +21,11 @@ from proctor.server.metrics import measures
 from proctor.server.settings import Settings
 from proctor.support.metrics_address import MetricsAddress, parse_metrics_address
 from proctor.support.metrics_listener import MetricsListener
+from tests.ports import free_port
 from tests.server.gateway.provider import KEY, REGISTRY, providing
 from tests.server.postgres import Cluster
 from tests.server.runs import making
-from tests.server.serving import Served, free_port, serving, settings_in
+from tests.server.serving import Served, serving, settings_in
 from tests.waiting import wait_for
 
 SAMPLE = re.compile(r"([a-z_]+)(\{[^}]*\})? (\S+)")

@@ -20,7 +20,8 @@ from proctor.server.people import first_login
 from proctor.server.people.guesses import GuessLimiter, find_client_address
 from proctor.server.problems import TooManyError
 from proctor.server.server import open_server
-from tests.server.serving import SECONDS, Answer, Api, Served, serving, settings_in
+from tests.server.serving import Answer, Api, Served, serving, settings_in
+from tests.waiting import SECONDS
 
 NUMBERS = count(1)
 

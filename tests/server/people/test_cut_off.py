@@ -17,7 +17,8 @@ from proctor.server.problems import NotFoundError
 from proctor.server.requests import caller_from_token
 from proctor.server.runs import routes
 from tests.server.runs import making
-from tests.server.serving import SECONDS, Api, Served
+from tests.server.serving import Api, Served
+from tests.waiting import SECONDS
 
 
 class Following(threading.Thread):

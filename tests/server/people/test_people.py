@@ -12,7 +12,8 @@ import pytest
 
 from proctor.server.db.tables import tokens
 from proctor.server.people import records
-from tests.server.serving import SECONDS, Api, Served
+from tests.server.serving import Api, Served
+from tests.waiting import SECONDS
 
 
 def test_the_first_start_makes_an_admin_whose_token_works_at_once(served: Served) -> None:

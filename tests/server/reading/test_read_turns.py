@@ -16,8 +16,8 @@ from proctor.reading import compare_handler
 from proctor.server.quotas import MOST_WAITING_READS, READS_AT_ONCE
 from proctor.server.reading import reader
 from tests.server.runs import making
-from tests.server.serving import SECONDS, Answer, Api, Served
-from tests.waiting import wait_for
+from tests.server.serving import Answer, Api, Served
+from tests.waiting import SECONDS, wait_for
 
 
 class HeldComparisons:

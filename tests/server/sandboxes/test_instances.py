@@ -12,7 +12,8 @@ import pytest
 
 from proctor.server.db.tables import tokens, users
 from tests.server.sandboxes.playing import Run, a_run
-from tests.server.serving import SECONDS, Served
+from tests.server.serving import Served
+from tests.waiting import SECONDS
 
 PAGE = """
 import http.server

@@ -21,8 +21,10 @@ from proctor.isolation.limits import find_parent_cgroups
 from proctor.server.db.database import Database, sqlite_url
 from proctor.server.db.tables import runs
 from proctor.server.platform import Platform
+from tests.ports import free_port
 from tests.server.sandboxes.playing import Run, a_run
-from tests.server.serving import Answer, Api, Served, free_port, root_token, serving, settings_in
+from tests.server.serving import Answer, Api, Served, root_token, serving, settings_in
+from tests.waiting import SECONDS, wait_for
 
 GROUPED = {name for place in find_parent_cgroups() for name in place.controllers}
 
@@ -279,9 +281,9 @@ def test_deleting_ends_a_command_that_runs(shared: Served, run: Run) -> None:
     box, word = box_of(run), "31338.5"
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run, "POST", f"/sandboxes/{box}/exec", {"command": f"sleep {word}"})
-        until(lambda: bool(processes_with(f"sleep {word}")))
+        wait_for(lambda: bool(processes_with(f"sleep {word}")))
         run.ok("DELETE", f"/sandboxes/{box}")
-        running.result(10)
+        running.result(SECONDS)
     assert processes_with(f"sleep {word}") == []
     assert list((shared.platform.data / "places").iterdir()) == []
 
@@ -321,7 +323,7 @@ def test_memory_is_limited(run: Run) -> None:
 
 @pytest.mark.skipif("memory" not in GROUPED, reason="no control group can be made here")
 def test_memory_is_limited_for_all_that_runs_in_a_sandbox_together(run: Run) -> None:
-    eater = "python3 -c \"x = bytes(300 * 2**20); x += b'.'; import time; time.sleep(1)\""
+    eater = "python3 -c \"x = bytes(300 * 2**20); x += b'.'; import time; time.sleep(3)\""
     box = box_of(run)
 
     told = said(
@@ -389,17 +391,17 @@ def test_nothing_is_left_of_a_server_that_was_killed(tmp_path: Path) -> None:
     word = "31339.75"
     with subprocess.Popen(words) as first, ThreadPoolExecutor(1) as pool:
         try:
-            until(lambda: (settings.data / "admin-token").exists())
-            until(lambda: is_up(Api(settings.url)))
+            wait_for(lambda: (settings.data / "admin-token").exists())
+            wait_for(lambda: is_up(Api(settings.url)))
             root = Api(settings.url, root_token(settings.url, settings.data))
             beside = SimpleNamespace(database=Database(sqlite_url(settings.data / "proctor.db")))
             run = a_run(Served(settings.url, cast("Platform", beside), root), sandboxes=True)
             box = box_of(run)
             running = pool.submit(run, "POST", f"/sandboxes/{box}/exec", {"command": f"sleep {word}"})
-            until(lambda: bool(processes_with(f"sleep {word}")))
+            wait_for(lambda: bool(processes_with(f"sleep {word}")))
         finally:
             first.send_signal(signal.SIGKILL)
-        assert running.exception(10) is not None
+        assert running.exception(SECONDS) is not None
     with serving(settings) as second:
         assert processes_with(f"sleep {word}") == []
         assert second.root.get(f"/sandboxes/{box}")["status"] == "ended"
@@ -419,10 +421,3 @@ def is_up(root: Api) -> bool:
         return root("GET", "/health").status == 200
     except OSError:
         return False
-
-
-def until(holds: Any) -> None:
-    end = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)

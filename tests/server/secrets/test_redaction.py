@@ -130,7 +130,7 @@ def test_a_long_row_costs_little() -> None:
     redactor.json(row)
     took = []
     for _ in range(5):
-        started = time.perf_counter()
+        started = time.process_time()
         redactor.json(row)
-        took.append(time.perf_counter() - started)
+        took.append(time.process_time() - started)
     assert min(took) < 0.05  # 5 ms on an idle machine

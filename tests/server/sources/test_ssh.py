@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from tests.runner.repositories import make_checkout
-from tests.server.serving import free_port, serving, settings_in
+from tests.server.serving import serving, settings_in
 from tests.waiting import wait_for
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.server.serving import free_port
+from tests.ports import free_port
 
 START_SECONDS = 60.0
 KEY, SECRET, BUCKET = "testkey", "testsecret", "proctor"
