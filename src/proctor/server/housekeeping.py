@@ -1,5 +1,5 @@
 """Delete what a server no longer needs: answers to old creates, dead tokens, reservations of crashed servers,
-old entries of the audit log, files without a version.
+old entries of the audit log, uploads that nobody continued, files without a version.
 
 Knows nothing of HTTP.
 """
@@ -15,6 +15,8 @@ from sqlalchemy import Connection, delete, or_, select
 from proctor.run import ENDED
 from proctor.server.announcements import delete_old_announcements
 from proctor.server.audit.records import delete_old
+from proctor.server.datasets import uploads
+from proctor.server.datasets.upload_parts import UploadParts
 from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
 from proctor.server.db.leases import hold
@@ -49,9 +51,10 @@ TOKENS_KEPT_DAYS = 30
 class Housekeeping:
     """Cleans up once an hour, and soon after something large was deleted."""
 
-    def __init__(self, database: Database, blobs: Blobs, holder: str) -> None:
+    def __init__(self, database: Database, blobs: Blobs, uploads: UploadParts, holder: str) -> None:
         self._database = database
         self._blobs = blobs
+        self._uploads = uploads
         self._holder = holder
         self._wanted = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
@@ -70,6 +73,7 @@ class Housekeeping:
         while True:
             try:
                 is_ours = await self._database.write(clean_up_alone, self._holder, time.time())
+                await self._uploads.remove_old(time.time())
                 await self._database.give_back_space()
                 if is_ours:
                     await self._tidy_store()
@@ -104,6 +108,7 @@ def delete_expired(connection: Connection, now: float) -> None:
     connection.execute(delete(reservations).where(reservations.c.expires_at < now))
     connection.execute(delete(browser_sessions).where(browser_sessions.c.expires_at < now))
     connection.execute(delete(login_codes).where(login_codes.c.expires_at < now - DAY))
+    uploads.remove_old(connection, now)
     delete_old(connection, now)
     delete_old_announcements(connection, now)
     end_forgotten_sandboxes(connection, now)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -52,6 +53,8 @@ from proctor.server.storage.local_copies import LocalCopies
 from proctor.server.storage.opening import open_store
 
 MILLION = 1_000_000
+THREADS = 2 * quotas.READS_IN_ALL
+"""For code that blocks, on any machine: reads that compute leave the others free."""
 
 
 class Platform:
@@ -92,12 +95,13 @@ class Platform:
         self.own_host = OwnHost(settings, self.database, self.id)
         self.inspector = DatasetInspector(settings)
         self.uploads = open_uploads(settings, self.blobs)
-        self.housekeeping = Housekeeping(self.database, self.blobs, self.registry.id)
+        self.housekeeping = Housekeeping(self.database, self.blobs, self.uploads, self.registry.id)
         self.streams = quotas.stream_shares(settings.quotas)
         self.reports = quotas.report_shares()
         self.exports = quotas.export_shares()
         self.previews = quotas.preview_shares()
         self.reads = quotas.ReadTurns()
+        self.arriving = quotas.ArrivingBytes(settings.quotas)
         self.sandboxes = SandboxManager(self.database, settings.data, settings.sandboxes, self.id)
         library = HubLibrary(self.database, self.blobs, venv_source(settings))
         self.sessions = Sessions(self.sandboxes, library)
@@ -141,6 +145,7 @@ class Platform:
     async def start(self) -> None:
         """Start background work."""
         self.loop = asyncio.get_running_loop()
+        self.loop.set_default_executor(ThreadPoolExecutor(THREADS, "server"))
         is_alone = not await self.registry.start()
         self.notifier.start()
         self.watch.start()

@@ -8,14 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from ipaddress import ip_address, ip_network
 from weakref import WeakValueDictionary
 
 from sqlalchemy import Connection, func, select
 
 from proctor.api.bounds import MEGABYTE
 from proctor.server.db.locks import lock_text
-from proctor.server.db.tables import dataset_versions, runs, users, versions
+from proctor.server.db.tables import dataset_uploads, dataset_versions, runs, users, versions
 from proctor.server.problems import QuotaError, TooManyError
 from proctor.server.settings import Quotas
 
@@ -37,14 +38,16 @@ def check_pending(connection: Connection, owner: str, quotas: Quotas) -> None:
 
 def stored_bytes(connection: Connection, user: str) -> int:
     """What is stored for a user: the versions and datasets they pushed, the rows and log lines of their
-    runs."""
+    runs, and the room that is reserved for files they send in parts."""
     pushed = select(func.coalesce(func.sum(versions.c.wheel_size + versions.c.source_size), 0))
     used = select(func.coalesce(func.sum(runs.c.row_bytes + runs.c.log_bytes), 0))
     data = select(func.coalesce(func.sum(dataset_versions.c.size), 0))
+    reserved = select(func.coalesce(func.sum(dataset_uploads.c.size), 0))
     of_versions = connection.execute(pushed.where(versions.c.pushed_by == user)).scalar_one()
     of_runs = connection.execute(used.where(runs.c.owner == user)).scalar_one()
     of_datasets = connection.execute(data.where(dataset_versions.c.pushed_by == user)).scalar_one()
-    return int(of_versions) + int(of_datasets) + int(of_runs)
+    of_uploads = connection.execute(reserved.where(dataset_uploads.c.person == user)).scalar_one()
+    return int(of_versions) + int(of_datasets) + int(of_runs) + int(of_uploads)
 
 
 def check_storage(connection: Connection, user: str, quotas: Quotas, more: int = 1) -> None:
@@ -55,12 +58,60 @@ def check_storage(connection: Connection, user: str, quotas: Quotas, more: int =
     stored, most = stored_bytes(connection, user), quotas.user_storage_mb * MEGABYTE
     if stored + more > most:
         raise QuotaError(
-            f"{user} stores {stored / MEGABYTE:,.0f} MB of versions, datasets and runs, and this would "
-            f"exceed the limit of {quotas.user_storage_mb:,} MB per user; delete some, or ask the "
+            f"{user} stores {stored / MEGABYTE:,.0f} MB of versions, datasets, open uploads and runs, and "
+            f"this would exceed the limit of {quotas.user_storage_mb:,} MB per user; delete some, or ask the "
             f"operator for more (--user-storage-mb).",
             stored_bytes=stored,
             most_bytes=most,
         )
+
+
+class ArrivingBytes:
+    """What each user is sending to this server in one piece: it is on the disk before it counts as stored."""
+
+    def __init__(self, quotas: Quotas) -> None:
+        self._most_mb = quotas.user_storage_mb
+        self._bytes: Counter[str] = Counter()
+
+    @contextmanager
+    def taking(self, user: str, size: int) -> Iterator[int]:
+        """Count a file while it arrives, or refuse it; yields what arrives from the user in all."""
+        arriving = self._bytes[user] + size
+        if arriving > self._most_mb * MEGABYTE:
+            raise QuotaError(
+                f"{user} is sending files of {arriving / MEGABYTE:,.0f} MB at once, and the limit is "
+                f"{self._most_mb:,} MB per user; wait until some have arrived, or ask the operator for more "
+                f"(--user-storage-mb).",
+                most_bytes=self._most_mb * MEGABYTE,
+            )
+        self._bytes[user] = arriving
+        try:
+            yield arriving
+        finally:
+            self._bytes[user] -= size
+            if not self._bytes[user]:
+                del self._bytes[user]
+
+
+VISITOR = "visitor "
+"""Before the address of a reader without a token, where readers are named; no user's name has a space."""
+
+
+def name_visitor(address: str) -> str:
+    """Whoever has one IPv6 address has all of its /64 network."""
+    try:
+        found = ip_address(address)
+    except ValueError:  # a Unix socket has none
+        return VISITOR + address
+    return VISITOR + str(ip_network((found, 64), strict=False) if found.version == 6 else found)
+
+
+def is_visitor(reader: str) -> bool:
+    return reader.startswith(VISITOR)
+
+
+MOST_VISITORS = 4
+"""All visitors together may have as much under way as this many of them."""
 
 
 class Shares:
@@ -74,6 +125,15 @@ class Shares:
     def check(self, caller: str) -> None:
         if self._taken[caller] >= self.most:
             raise TooManyError(self._refusal.format(most=self.most), limit=self.most)
+        if is_visitor(caller) and self._of_visitors >= (most := MOST_VISITORS * self.most):
+            raise TooManyError(
+                f"Visitors who are not logged in have {most} of these under way; try again later, or log in.",
+                limit=most,
+            )
+
+    @property
+    def _of_visitors(self) -> int:
+        return sum(count for caller, count in self._taken.items() if is_visitor(caller))
 
     @property
     def in_all(self) -> int:
@@ -129,6 +189,9 @@ def preview_shares() -> Shares:
 
 READS_AT_ONCE = 3
 MOST_WAITING_READS = 60
+READS_IN_ALL = 16
+"""Fewer than the server has threads: whatever else needs one does not wait for reads."""
+VISITORS_READS = 8
 
 
 class ReaderTurns:
@@ -141,10 +204,13 @@ class ReaderTurns:
 
 class ReadTurns:
     """Reads that are computed: a few at once for each reader, and the others wait, so that a reader who asks
-    for much keeps nobody waiting but themselves."""
+    for much keeps nobody waiting but themselves. In all as many as the server can bear, first come first
+    served, and visitors leave room for those who are logged in."""
 
     def __init__(self) -> None:
         self._readers: WeakValueDictionary[str, ReaderTurns] = WeakValueDictionary()
+        self._visitors = asyncio.Semaphore(VISITORS_READS)
+        self._all = asyncio.Semaphore(READS_IN_ALL)
 
     @asynccontextmanager
     async def turn(self, reader: str, *, is_chunk: bool = False) -> AsyncIterator[None]:
@@ -164,7 +230,9 @@ class ReadTurns:
             await mine.free.acquire()
         finally:
             mine.waiting -= 1
-        try:
+        async with AsyncExitStack() as held:
+            held.callback(mine.free.release)
+            if is_visitor(reader):
+                await held.enter_async_context(self._visitors)
+            await held.enter_async_context(self._all)
             yield
-        finally:
-            mine.free.release()

@@ -17,6 +17,7 @@ from litestar import Request
 from litestar.connection import ASGIConnection
 from litestar.di import NamedDependency
 from litestar.handlers import BaseRouteHandler
+from msgspec.structs import replace
 from sqlalchemy import Connection, insert, select
 
 from proctor.api.bounds import KILOBYTE, MOST_BYTES
@@ -25,6 +26,7 @@ from proctor.server.browser_requests import check_same_origin, find_session_cook
 from proctor.server.db.locks import lock_text
 from proctor.server.db.tables import creations
 from proctor.server.people.browser_sessions import resolve_session
+from proctor.server.people.guesses import find_client_address
 from proctor.server.people.tokens import (
     ANONYMOUS,
     Caller,
@@ -40,6 +42,8 @@ from proctor.server.secrets.vault import Vault
 from proctor.support.structured_logs import RUN_ID
 
 LONGEST_KEY = 200
+LONGEST_LENGTH = 18
+"""Of a content-length, in digits."""
 LONGEST_PARAMETER = 4_096
 """As long as a path may be; cursors, names and search terms are shorter."""
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -81,10 +85,17 @@ async def caller_from_connection(
     """The caller of a request with a token, or with a browser's cookie; a token counts more."""
     cookie = find_session_cookie(connection.headers, platform.settings.url)
     if not cookie or token_from_headers(connection.headers):
-        return await caller_from_headers(connection.headers, platform)
+        caller = await caller_from_headers(connection.headers, platform)
+        return replace(caller, address=address_of(connection, platform)) if caller.is_anonymous else caller
     if connection.scope.get("method") not in SAFE_METHODS:
         check_same_origin(connection.headers, platform.settings.url)
     return await caller_from_session(platform, cookie)
+
+
+def address_of(connection: ASGIConnection[Any, Any, Any, Any], platform: Platform) -> str:
+    """Where a request comes from."""
+    peer = connection.client.host if connection.client else ""
+    return find_client_address(peer, connection.headers, platform.settings.connections.trusted_proxies)
 
 
 async def caller_from_session(platform: Platform, cookie: str) -> Caller:
@@ -137,6 +148,14 @@ def token_from_headers(headers: Mapping[str, str]) -> str:
             raise InvalidError("The basic credentials are malformed.") from None
         return password
     return headers.get("x-api-key", "")
+
+
+def need_length(headers: Mapping[str, str]) -> int:
+    """How long a body is, according to its head: room is reserved before it arrives."""
+    announced = headers.get("content-length", "")
+    if not announced.isdecimal() or len(announced) > LONGEST_LENGTH:
+        raise InvalidError("Say how many bytes you send, with the header content-length.")
+    return int(announced)
 
 
 def check_tables(data: msgspec.Struct) -> None:

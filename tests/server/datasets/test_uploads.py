@@ -17,6 +17,7 @@ from sqlalchemy import Connection, update
 from proctor.runner.dataset_scan.request import DatasetScan
 from proctor.server.datasets import inspection, upload_parts, uploads
 from proctor.server.db.tables import dataset_uploads
+from proctor.server.housekeeping import delete_expired
 from proctor.server.settings import Quotas
 from tests.server.datasets.pushing import OTHER_ROWS, ROWS, push_rows, sha256_of
 from tests.server.serving import Answer, Api, Served, serving, settings_in
@@ -140,6 +141,71 @@ def test_a_cancelled_upload_counts_until_its_last_part_has_ended(server: Served)
     assert begin(ada, data, "other").status == 201
 
 
+def test_room_that_is_reserved_for_parts_is_taken_for_every_push(server: Served) -> None:
+    ada = server.user("ada")
+    data = b"x" * 900_000
+    begin(ada, data)
+
+    assert push_rows(ada, "ada", "other", data).code == "quota_exceeded"
+
+
+def test_an_upload_needs_only_the_room_that_it_has_reserved(server: Served) -> None:
+    ada = server.user("ada")
+    data = ROWS * 8_000
+    upload = begin(ada, data).body["id"]
+    send(ada, upload, data, 0)
+
+    assert 2 * len(data) > 2**20
+    assert ada.post(f"/dataset-uploads/{upload}/finish")["version"]["sha256"] == sha256_of(data)
+
+
+def begin_push(server: Served, api: Api, path: str, size: int) -> http.client.HTTPConnection:
+    """A connection on which the first bytes of a push have arrived, and the others are awaited."""
+    incoming = server.platform.data / "incoming"
+    before = len(list(incoming.iterdir()))
+    push = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=20)
+    push.putrequest("PUT", f"/api/v1{path}?format=jsonl")
+    push.putheader("authorization", f"Bearer {api.token}")
+    push.putheader("content-length", str(size))
+    push.endheaders()
+    push.send(b"x" * BEGUN)
+    wait_for(lambda: len(list(incoming.iterdir())) > before)
+    return push
+
+
+def test_pushes_at_once_take_room_together(server: Served) -> None:
+    ada, bob = server.user("ada"), server.user("bob")
+    data = b"x" * 900_000
+    first = begin_push(server, ada, f"{SUMS}/versions/{sha256_of(data)}", len(data))
+
+    assert push_rows(ada, "ada", "other", data).code == "quota_exceeded"
+    assert push_rows(bob, "bob", "other", data).status == 201
+    assert end_part(first, data) == 201
+    assert push_rows(ada, "ada", "other", ROWS).status == 201
+
+
+def test_content_that_a_dataset_has_is_not_staged_without_bound(server: Served) -> None:
+    ada = server.user("ada")
+    data = b"x" * 600_000
+    push_rows(ada, "ada", "sums", data)
+    again = begin_push(server, ada, f"{SUMS}/versions/{sha256_of(data)}", len(data))
+
+    assert push_rows(ada, "ada", "sums", data).code == "quota_exceeded"
+    assert end_part(again, data) == 201
+    assert push_rows(ada, "ada", "sums", data).status == 201
+
+
+def test_a_push_says_how_long_it_is(server: Served) -> None:
+    ada = server.user("ada")
+    push = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=20)
+    headers = {"authorization": f"Bearer {ada.token}"}
+    push.request("PUT", f"/api/v1{SUMS}/versions/{sha256_of(ROWS)}?format=jsonl", iter([ROWS]), headers)
+
+    with push.getresponse() as answer:
+        assert (answer.status, b"content-length" in answer.read()) == (422, True)
+    push.close()
+
+
 def test_of_an_upload_that_was_cancelled_elsewhere_nothing_stays(server: Served) -> None:
     ada = server.user("ada")
     data = b"x" * 900_000
@@ -160,7 +226,7 @@ def test_an_upload_that_nobody_continues_is_dropped(server: Served) -> None:
         connection.execute(update(dataset_uploads).values(touched_at=long_ago))
 
     server.platform.database.write_now(age)
-    begin(ada, ROWS, "other")
+    server.platform.database.write_now(delete_expired, time.time())
 
     assert ada("GET", f"/dataset-uploads/{upload}").status == 404
 

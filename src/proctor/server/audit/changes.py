@@ -16,9 +16,8 @@ from sqlalchemy import Connection
 
 from proctor.api.audit import AuditAction
 from proctor.server.audit.records import add_entry
-from proctor.server.people.guesses import find_client_address
 from proctor.server.people.tokens import Caller
-from proctor.server.requests import HttpRequest, PlatformDependency
+from proctor.server.requests import HttpRequest, PlatformDependency, address_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -73,6 +72,4 @@ AuditDependency = NamedDependency[Audit]
 
 
 async def find_audit(request: HttpRequest, platform: PlatformDependency) -> Audit:
-    peer = request.client.host if request.client else ""
-    trusted = platform.settings.connections.trusted_proxies
-    return Audit(find_client_address(peer, request.headers, trusted)[:LONGEST_ADDRESS])
+    return Audit(address_of(request, platform)[:LONGEST_ADDRESS])

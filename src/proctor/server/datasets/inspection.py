@@ -6,6 +6,7 @@ Knows nothing of HTTP.
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -14,6 +15,7 @@ from proctor.runner.dataset_scan.request import DatasetScan
 from proctor.runner.dataset_scan.scan import ScanLimitError, ScanRules, scan_dataset
 from proctor.server.private_files import empty_sandbox_folder
 from proctor.server.problems import ApiError, InvalidError
+from proctor.server.quotas import is_visitor
 from proctor.server.settings import Settings
 
 AT_ONCE = 2
@@ -28,6 +30,8 @@ class DatasetInspector:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._free = asyncio.Semaphore(AT_ONCE)
+        self._visitor = asyncio.Lock()
+        """All visitors together leave room for those who are logged in."""
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """Of each reader one: whoever has many slow files keeps nobody else waiting."""
         self._work = settings.data / "scans"
@@ -49,7 +53,11 @@ class DatasetInspector:
             allow_no_sandbox=self._settings.allow_no_sandbox,
             work=self._work,
         )
-        async with self._turns.setdefault(reader, asyncio.Lock()), self._free:
+        async with AsyncExitStack() as turn:
+            await turn.enter_async_context(self._turns.setdefault(reader, asyncio.Lock()))
+            if is_visitor(reader):
+                await turn.enter_async_context(self._visitor)
+            await turn.enter_async_context(self._free)
             try:
                 return await scan_dataset(file, format_, rules, shown_rows=rows, counts=counts)
             except ScanLimitError as error:

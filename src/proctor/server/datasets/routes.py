@@ -34,7 +34,7 @@ from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ConflictError, InvalidError, NotFoundError, TooLargeError
 from proctor.server.reading.listed_runs import describe_runs
-from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency
+from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency, need_length
 from proctor.server.runs.sharing import readable_runs
 from proctor.server.runs.streams import counted_stream, name_reader
 from proctor.server.settings import Settings
@@ -83,13 +83,14 @@ async def push_dataset(
     )
     check_push(push)
     most, quotas = platform.settings.largest_dataset, platform.settings.quotas
-    expected = check_length(request.headers.get("content-length"), most)
-    await platform.database.read(check_room, caller, push, expected, quotas)
-    try:
-        blob = await platform.blobs.receive(request.stream(), most)
-    except ClientException as error:  # the client went away
-        raise InvalidError("The push broke off; send it again.") from error
-    return await publish_blob(platform, caller, audit, push, blob)
+    expected = check_length(need_length(request.headers), most)
+    with platform.arriving.taking(caller.user, expected) as arriving:
+        await platform.database.read(check_room, caller, push, arriving, quotas)
+        try:
+            blob = await platform.blobs.receive(request.stream(), expected)
+        except ClientException as error:  # the client went away
+            raise InvalidError("The push broke off; send it again.") from error
+        return await publish_blob(platform, caller, audit, push, blob)
 
 
 async def publish_blob(
@@ -128,9 +129,8 @@ def name_pushed(result: DatasetPushResult) -> str | None:
     return f"{made.owner}/{made.name}" if result.created else None
 
 
-def check_length(header: str | None, most: int) -> int:
+def check_length(size: int, most: int) -> int:
     """How many bytes are announced; refused before they are sent if they are too many."""
-    size = int(header) if header is not None and header.isdecimal() else 1
     if size > most:
         raise TooLargeError(
             f"A dataset may have at most {most // 2**20:,} MB, and this one has {size // 2**20:,} MB; "

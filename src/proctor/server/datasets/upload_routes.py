@@ -38,7 +38,7 @@ async def begin_dataset_upload(
 ) -> DatasetUploadInfo:
     caller.need("environments:write")
     check_push(uploads.describe_push(owner, name, uploads.UNKNOWN_HASH, data))
-    check_length(str(data.size), platform.settings.largest_dataset)
+    check_length(data.size, platform.settings.largest_dataset)
     now = time.time()
     await platform.uploads.remove_old(now)
 
@@ -129,9 +129,8 @@ async def finish_dataset_upload(
 
         async def write(publish: Callable[[Connection], DatasetPushResult]) -> DatasetPushResult:
             def work(connection: Connection) -> DatasetPushResult:
-                made = publish(connection)
-                uploads.remove_upload(connection, row.id)
-                return made
+                uploads.remove_upload(connection, row.id)  # first: the file needs the room it reserved
+                return publish(connection)
 
             return await run_idempotent(request, platform, caller, work, DatasetPushResult)
 

@@ -36,14 +36,12 @@ def add_upload(
     """Reserve room for a file; refused if its person has none left, or too many files under way."""
     check_may_push(connection, caller, describe_push(owner, name, UNKNOWN_HASH, new))
     check_storage(connection, caller.user, quotas, new.size)  # locks what they store, and so the count below
-    query = select(func.count(), func.coalesce(func.sum(dataset_uploads.c.size), 0))
-    count, reserved = connection.execute(query.where(dataset_uploads.c.person == caller.user)).one()
-    if count >= MOST_OPEN:
+    mine = select(func.count()).where(dataset_uploads.c.person == caller.user)
+    if connection.execute(mine).scalar_one() >= MOST_OPEN:
         raise ConflictError(
             f"You have {MOST_OPEN} uploads under way, the most there may be; finish or cancel one.",
             code="too_many",
         )
-    check_storage(connection, caller.user, quotas, int(reserved) + new.size)
     now = time.time()
     id_ = new_id("upload")
     values = {

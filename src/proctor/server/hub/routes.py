@@ -50,6 +50,7 @@ from proctor.server.requests import (
     HttpRequest,
     PlatformDependency,
     check_tables,
+    need_length,
     run_idempotent,
 )
 from proctor.server.settings import Settings
@@ -75,7 +76,9 @@ async def push(
     request: HttpRequest, caller: CallerDependency, platform: PlatformDependency, audit: AuditDependency
 ) -> PushResult:
     caller.need("environments:write")
-    arrivals = PushReceiver(request, platform.blobs, platform.settings.largest_push)
+    expected = need_length(request.headers)
+    most = min(expected, platform.settings.largest_push)
+    arrivals = PushReceiver(request, platform.blobs, most)
 
     async def check(form: PushForm, wheel_name: str) -> None:
         new_name = await platform.database.read(check_may_push, caller, form, wheel_name)
@@ -84,6 +87,7 @@ async def push(
             await platform.main_index.check(new_name)
 
     async with AsyncExitStack() as stack:
+        stack.enter_context(platform.arriving.taking(caller.user, expected))
         stack.push_async_callback(lambda: platform.blobs.remove_unused(arrivals.kept))
         received = await arrivals.receive(check)
         ready = await read_push(received, platform.blobs)

@@ -24,7 +24,6 @@ from proctor.server.browser_requests import (
 from proctor.server.openapi.described import OPEN
 from proctor.server.people import browser_sessions, first_login, records
 from proctor.server.people.browser_sessions import OpenedSession
-from proctor.server.people.guesses import find_client_address
 from proctor.server.people.tokens import ANONYMOUS, Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ForbiddenError, InvalidError, UnauthenticatedError
@@ -33,6 +32,7 @@ from proctor.server.requests import (
     CallerDependency,
     HttpRequest,
     PlatformDependency,
+    address_of,
     caller_from_connection,
     caller_from_session,
     caller_from_token,
@@ -55,11 +55,7 @@ async def log_in(
     if was_sent_by_page(request.headers):
         check_same_origin(request.headers, platform.settings.url)
         check_is_kept(request.headers, platform.settings.url)
-    address = find_client_address(
-        request.client.host if request.client else "",
-        request.headers,
-        platform.settings.connections.trusted_proxies,
-    )
+    address = address_of(request, platform)
     platform.guesses.check(address, time.monotonic())
     try:
         opened = await open_session(platform, data, audit)

@@ -65,6 +65,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str = ""
     """For a browser: the session that stands for the token."""
     session_expires_at: float | None = None
+    address: str = ""
+    """For an anonymous caller: where the request comes from."""
 
     @property
     def is_anonymous(self) -> bool:

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from proctor.server.people.tokens import Caller
 from proctor.server.people.watch import Check
 from proctor.server.platform import Platform
+from proctor.server.quotas import name_visitor
 from proctor.server.runs import sharing
 
 
@@ -23,7 +24,7 @@ def still_reads(platform: Platform, run_id: str, link: str = "", *, with_log: bo
 
 def name_reader(caller: Caller) -> str:
     """Whose limits a request counts towards."""
-    return caller.run_id or caller.user or "anonymous"
+    return caller.run_id or caller.user or caller.token_id or name_visitor(caller.address)
 
 
 def counted_stream(
