@@ -87,7 +87,9 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.runtimes.shared import Shared as Shared
     from proctor.store.frames import load_frame as load_frame
     from proctor.task import Task as Task
+    from proctor.tools import ToolCallError as ToolCallError
     from proctor.tools import ToolError as ToolError
+    from proctor.tools import ToolParseError as ToolParseError
     from proctor.tools import parallel_tool as parallel_tool
     from proctor.types import AssistantMessage as AssistantMessage
     from proctor.types import DatasetBuilder as DatasetBuilder
@@ -185,7 +187,7 @@ _HOMES = {
     "proctor.runtimes.shared": ("Shared",),
     "proctor.store.frames": ("load_frame",),
     "proctor.task": ("Task",),
-    "proctor.tools": ("ToolError", "parallel_tool"),
+    "proctor.tools": ("ToolCallError", "ToolError", "ToolParseError", "parallel_tool"),
     "proctor.types": (
         "AssistantMessage",
         "DatasetBuilder",

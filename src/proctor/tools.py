@@ -28,6 +28,14 @@ class ToolError(Exception):
     """A tool call failed. The message is written for the model."""
 
 
+class ToolParseError(ToolError):
+    """What verifiers calls a tool call that cannot be read, for code of yours that raises or names it."""
+
+
+class ToolCallError(ToolError):
+    """What verifiers calls a tool that failed, for code of yours that raises or names it."""
+
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 PARALLEL = "__proctor_parallel__"

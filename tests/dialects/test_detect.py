@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from proctor import dialects
 from proctor.checkup.static import find_static_problems
+from proctor.dialects import inside
 from proctor.dialects.isolated import Framework, has_framework
 from proctor.packages.dialects import read_imports
 from proctor.packages.loading import dialect_of, find_environment, load
@@ -107,3 +110,12 @@ def test_a_framework_beside_proctor_is_used_only_in_a_release_that_the_dialect_p
     wanted: str, fits: bool
 ) -> None:
     assert has_framework(Framework("packaging", (wanted,))) is fits
+
+
+def test_what_children_use_of_the_module_they_run_in_exists() -> None:
+    """Their frameworks are not installed here, so that nothing else would import them."""
+    sources = [file.read_text() for file in Path(dialects.__path__[0]).glob("*/*.py")]
+    used = {name for source in sources for name in re.findall(r"\bproctor_inside\.(\w+)", source)}
+
+    assert used
+    assert {name for name in used if not hasattr(inside, name)} == set()

@@ -85,6 +85,25 @@ def test_arguments_and_overrides_reach_it(play: Play, sums: Path, provider: Call
     assert {request.body["temperature"] for request in server.requests} == {0.25}
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [("raise KeyError('moon')", "moon"), ("return None", "NoneType"), ("return later()", "cheese")],
+    ids=["raises", "gives nothing", "raises when awaited"],
+)
+def test_a_reward_function_without_a_number_is_a_graders_error_and_not_a_zero(
+    play: Play, sums: Path, provider: Callable[..., Provider], body: str, said: str
+) -> None:
+    later = "async def later():\n    raise ValueError('cheese')\n\n\n"
+    sums.write_text(
+        SOURCE.replace("def right", f"{later}def right").replace("return completion[-1]", f"{body}  # ")
+    )
+    ran = play(*evaluate(sums, provider(SUMS).url, "-n", "1"))
+
+    assert [row["outcome"] for row in ran.rows] == ["grader_error"], ran.stderr
+    assert said in json.dumps(ran.rows[0]["error"])
+    assert "right" in json.dumps(ran.rows[0]["error"])
+
+
 # Workers, kills and resume
 
 

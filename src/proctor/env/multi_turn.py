@@ -24,7 +24,7 @@ from proctor.env.gold import Gold, answer_text
 from proctor.env.hooks import cleanup, hooks_of, stop, teardown
 from proctor.env.parsers import Parser
 from proctor.env.restored import RestoredTurnSession
-from proctor.env.rubric import GroupResult, Rubric
+from proctor.env.rubric import GroupResult, Rubric, RubricGroup
 from proctor.env.state import State, state_of
 from proctor.errors import ConfigError, EnvError
 from proctor.optional_contracts import Fingerprint
@@ -192,6 +192,14 @@ class MultiTurnEnv:
         return score
 
     # Settings
+
+    def add_rubric(self, rubric: Rubric) -> None:
+        """Score by another rubric too: the rewards are added."""
+        rubric.use_parser(self.parser)
+        if isinstance(self.rubric, RubricGroup):
+            self.rubric.rubrics.append(rubric)
+        else:
+            self.rubric = RubricGroup([self.rubric, rubric])
 
     def set_concurrency(self, concurrency: int) -> None:
         """Size every thread pool for this many rollouts at once."""

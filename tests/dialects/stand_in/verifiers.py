@@ -72,15 +72,20 @@ class Rubric:
         self.funcs = list(funcs)
         self.weights = list(weights or [1.0] * len(self.funcs))
 
-    async def score_rollout(self, state):
+    async def score_group(self, states):
+        for state in states:
+            await self.score_one(state)
+
+    async def score_one(self, state):
         state["metrics"] = {}
         for function in self.funcs:
             wanted = inspect.signature(function).parameters
             try:
                 value = function(**{name: state[name] for name in wanted})
+                value = float(await value if inspect.isawaitable(value) else value)
             except Exception:
                 value = 0.0
-            state["metrics"][function.__name__] = float(value)
+            state["metrics"][function.__name__] = value
         state["reward"] = sum(
             weight * value for weight, value in zip(self.weights, state["metrics"].values(), strict=True)
         )

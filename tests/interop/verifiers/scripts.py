@@ -50,6 +50,10 @@ def notebook(messages: list[Message]) -> Sequence[str | Message]:
     return tool_call("write_note", {"text": word}), tool_call("write_note", {"text": "else"}), "No."
 
 
+def doors(messages: list[Message]) -> Sequence[str]:
+    return ("0", "2", "1", "stop") if len(messages) == 1 else ("1", "2")
+
+
 def mixed(messages: list[Message]) -> Sequence[str]:
     word = question(messages).rpartition(" ")[2]
     return word.upper(), word.lower(), word
@@ -79,5 +83,5 @@ def thinking(messages: list[Message]) -> Sequence[str]:
 
 SCRIPTS: dict[str, Answers] = {
     each.__name__: each
-    for each in (arithmetic, guessing, calculator, notebook, mixed, diverse, judged, thinking)
+    for each in (arithmetic, guessing, calculator, notebook, doors, mixed, diverse, judged, thinking)
 }

@@ -16,7 +16,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import proctor_inside  # type: ignore[import-not-found]
 from inspect_ai import SampleSource, Task, __version__, enqueue_sample, eval_async, task_with
 from inspect_ai._eval.loader import load_tasks
 from inspect_ai.log._samples import active_samples, sample_active
@@ -31,7 +30,7 @@ from inspect_ai.model._openai import (
 )
 from openai.types.chat import ChatCompletion
 
-records = proctor_inside.import_file("proctor_inspect_records", str(Path(__file__).with_name("records.py")))
+from . import records
 
 PROVIDER = "proctor"
 SETTINGS = (

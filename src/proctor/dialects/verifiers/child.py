@@ -133,18 +133,16 @@ class PlayedEnvironment:
         }
 
     async def score(self, session: int) -> dict[str, Any]:
-        state, member = self.states[session], self.members[session]
-        scoring_errors.set([])
-        if getattr(member, "score_rollouts", True):
-            await member.rubric.score_rollout(state)
-        else:
-            await member.rubric.dummy_score_rollout(state)
-        return self.describe_score(state)
+        return (await self.score_group([session]))[0]
 
     async def score_group(self, sessions: list[int]) -> list[dict[str, Any]]:
-        states = [self.states[session] for session in sessions]
+        """As the framework evaluates: its `score_rollout` refuses a rubric without functions."""
+        states, member = [self.states[session] for session in sessions], self.members[sessions[0]]
         scoring_errors.set([])
-        await self.members[sessions[0]].rubric.score_group(states)
+        if getattr(member, "score_rollouts", True):
+            await member.rubric.score_group(states)
+        else:
+            await member.rubric.dummy_score_group(states)
         return [self.describe_score(state) for state in states]
 
     async def forget(self, session: int) -> None:

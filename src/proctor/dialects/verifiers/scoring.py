@@ -41,7 +41,7 @@ def is_grouped(env: Any) -> bool:
 
 
 def record_errors(rubric: Any) -> None:
-    """Have a rubric's functions leave a note of what they raise, since the framework turns it into 0."""
+    """Have a rubric's functions leave a note of why they gave no number, which the framework turns into 0."""
     rubric.funcs = [recording(function) for function in rubric.funcs]
     inner = getattr(rubric, "_call_individual_reward_func", None)
     if inner is None:
@@ -63,20 +63,26 @@ def recording(function: Any) -> Any:
         if errors is not None:
             errors.append((scored_state.get(), error, getattr(function, "__name__", "?")))
 
-    @functools.wraps(function)
-    def blocking(*args: Any, **kwargs: Any) -> Any:
+    async def wait_for(value: Any) -> Any:
         try:
-            return function(*args, **kwargs)
+            return check(await value)
         except Exception as error:
             note(error)
             raise
 
+    def check(value: Any) -> Any:
+        """A group's function returns a list; anything else must be a number, or the framework counts 0."""
+        if not isinstance(value, (list, tuple)):
+            float(value)
+        return value
+
     @functools.wraps(function)
-    async def waiting(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return await function(*args, **kwargs)
+            value = function(*args, **kwargs)
+            return wait_for(value) if inspect.isawaitable(value) else check(value)
         except Exception as error:
             note(error)
             raise
 
-    return waiting if inspect.iscoroutinefunction(function) else blocking
+    return call

@@ -35,4 +35,10 @@ def load_environment() -> vf.Environment:
     ]
     rubric = vf.Rubric(funcs=[mentions], weights=[1.0])
     rubric.add_metric(used_tools)
-    return vf.ToolEnv(dataset=Dataset.from_list(rows), tools=[add, divide], rubric=rubric, max_turns=3)
+    return vf.ToolEnv(
+        dataset=Dataset.from_list(rows),
+        tools=[add, divide],
+        rubric=rubric,
+        max_turns=3,
+        stop_errors=[vf.ToolParseError],
+    )
