@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.commands.shared_options import dir_option
+from proctor.cli.commands.shared_options import dir_option, finite_float
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo
 from proctor.cli.views.formatting import format_quantity
@@ -38,11 +38,13 @@ SUFFIXES = {**{name: name for name in TABLES}, "eval": "inspect"}
 @click.option("--columns", metavar="NAMES", help="Only these columns, in this order, comma-separated.")
 @click.option(
     "--min-reward",
-    type=float,
+    type=finite_float,
     metavar="X",
     help="messages, preferences: lowest reward of a good example. [default: a pass; any for preferences]",
 )
-@click.option("--min-gap", type=float, metavar="X", help="preferences: smallest lead of the chosen one.")
+@click.option(
+    "--min-gap", type=finite_float, metavar="X", help="preferences: smallest lead of the chosen one."
+)
 @click.option("--all-pairs", is_flag=True, help="preferences: all pairs of a task, not best against worst.")
 @click.option(
     "--folder",

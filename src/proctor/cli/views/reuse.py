@@ -46,7 +46,9 @@ def decision_lines(plan: ReusePlan, most: int | None, width: int | None) -> Iter
     ]
     yield from layout_table(columns, rows, width)
     if most is not None and len(groups) > most:
-        yield styled_line((f"… {format_quantity(len(groups) - most, 'more line')}; -n -1 shows all.", DIM))
+        yield styled_line(
+            (f"… {format_quantity(len(groups) - most, 'more line')}; --show -1 shows all.", DIM)
+        )
 
 
 def group_decisions(
