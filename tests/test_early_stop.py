@@ -21,6 +21,7 @@ from proctor.evaluation.evaluate import Control, prepare, run
 from proctor.evaluation.execute import Result
 from proctor.events import Event, PlanCounted, RolloutsFinished
 from proctor.store.folder import read_metadata
+from proctor.store.index import run_folders, search_folders
 from proctor.store.scores import read_scores
 
 if TYPE_CHECKING:
@@ -344,3 +345,27 @@ def test_a_budget_counts_what_is_in_flight_and_admits_again_when_it_ended_cheapl
     run.waiting = 9
     assert not budget.may_start()
     assert budget.is_exhausted
+
+
+def test_the_latest_run_can_be_the_baseline() -> None:
+    baseline = play(env_of(every=1), max_concurrent=1)
+
+    worse = play(env_of(every=3), until_decided="latest", max_concurrent=1)
+
+    assert worse.early_stop is not None
+    assert (worse.early_stop.baseline, worse.early_stop.verdict) == (baseline.run.id, "worse")
+    assert read_metadata(worse.folder)["config"]["until_decided"] == baseline.run.id
+
+
+def test_a_baseline_that_is_refused_leaves_no_run_behind() -> None:
+    baseline = play(env_of(tasks=20))
+
+    with pytest.raises(ConfigError, match="scored none of these"):
+        play(
+            SingleTurnEnv([{"question": "other", "example_id": 777}], rubric=Rubric(lambda: 1.0)),
+            until_decided="latest",
+        )
+    with pytest.raises(ConfigError, match="No run 'nope'"):
+        play(env_of(tasks=20), until_decided="nope")
+
+    assert run_folders(search_folders()) == [baseline.folder]
