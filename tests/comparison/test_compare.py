@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from proctor.comparison.compare import Comparison, compare_all, compare_runs, fewest_tasks
+from proctor.comparison.design import DesignGoal, design_evaluation, measure_cost
 from proctor.comparison.measure import ComparisonOptions
 from proctor.comparison.scores import RunScores, ScoreLine, ScoresBuilder, TaskScores
 
@@ -71,6 +72,21 @@ def test_swapping_the_sides_turns_every_sign() -> None:
     assert (forth.wins, forth.losses) == (back.losses, back.wins)
     assert forth.p == back.p
     assert forth.smallest_detectable == pytest.approx(back.smallest_detectable)
+
+
+@pytest.mark.parametrize("zero_one", [True, False])
+def test_what_a_comparison_could_see_is_what_a_plan_for_it_promises(zero_one: bool) -> None:
+    random = Random(5)
+    one, two = (
+        [[float(random.random() < 0.5) if zero_one else random.random() for _ in range(2)] for _ in range(12)]
+        for _ in range(2)
+    )
+    sides = [[run_of("a", one)], [run_of("b", two)]]
+
+    goal = DesignGoal(kind="rollouts", amount=24, rollouts=(2,))
+    plan = design_evaluation(*sides, measure_cost([]), goal)
+
+    assert compare_runs(*sides).reward.smallest_detectable == pytest.approx(plan.rows[0].smallest_difference)
 
 
 def test_the_rewards_of_a_side_are_those_of_its_report() -> None:
