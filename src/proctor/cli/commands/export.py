@@ -157,7 +157,11 @@ def export_training(folder: Path, kind: str, output: str, options: TrainingOptio
     ids = f", {counts.with_token_ids:,} with token ids" if counts.with_token_ids else ""
     echo(f"{written} from {format_quantity(counts.tasks, 'task')}{ids}", err=True)
     if counts.other_prompts:
-        echo(f"Left out {counts.other_prompts:,} pairs whose rollouts had different prompts.", err=True)
+        left_out = format_quantity(counts.other_prompts, "pair")
+        echo(f"Left out {left_out} whose rollouts had different prompts.", err=True)
+    if counts.same_answers:
+        left_out = format_quantity(counts.same_answers, "pair")
+        echo(f"Left out {left_out} whose rollouts gave the same answer.", err=True)
     report_faults(counts.faults, folder / RESULTS)
 
 
