@@ -250,6 +250,9 @@ def test_rescoring_a_stopped_run_keeps_all_its_tasks() -> None:
         ({"max_cost": 1.0, "no_interleave_scoring": True}, "--max-cost could stop nothing"),
         ({"until_halfwidth": 0.0}, "half the width"),
         ({"max_cost": -1.0}, "dollars above 0"),
+        ({"max_cost": float("nan")}, "must be a finite number"),
+        ({"until_halfwith": 0.1}, "There is no setting 'until_halfwith'; did you mean 'until_halfwidth'"),
+        ({"sampling_args": {"top_p": float("nan")}}, "must hold finite numbers, but 'top_p' is nan"),
     ],
 )
 def test_rules_that_make_no_sense_are_refused(settings: dict[str, Any], problem: str) -> None:

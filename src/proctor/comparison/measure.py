@@ -6,6 +6,7 @@ numbers, and nothing of runs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -48,6 +49,14 @@ class ComparisonOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Task rows to list."""
     seed: int = 0
     """Of the permutation test."""
+
+    def __post_init__(self) -> None:
+        if not 0.5 <= self.level < 1:
+            raise ValueError(f"level lies between 0.5 and 1, such as 0.95; got {self.level}")
+        if self.margin is not None and not 0 < self.margin < math.inf:
+            raise ValueError(f"margin is a positive difference, such as 0.02; got {self.margin}")
+        if self.min_coverage is not None and not 0 <= self.min_coverage <= 1:
+            raise ValueError(f"min_coverage lies between 0 and 1; got {self.min_coverage}")
 
     @property
     def alpha(self) -> float:

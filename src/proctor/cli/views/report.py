@@ -239,10 +239,10 @@ def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
 
 
 def describe_reused(summary: Summary) -> str:
-    """How many replies were not asked for, and what that saved."""
+    """How many replies were not requested again, and what that saved."""
     calls = sum(reused.calls for reused in summary.reused_replies.values())
     total = sum((reused.usage for reused in summary.reused_replies.values()), Usage())
-    text = f"{calls:,} {'reply' if calls == 1 else 'replies'} not asked for again"
+    text = f"{calls:,} {'reply' if calls == 1 else 'replies'} instead of new calls"
     text += f" ({total.input_tokens:,} tokens in, {total.output_tokens:,} out)"
     return text if summary.saved_usd is None else f"{text}, which saved {format_dollars(summary.saved_usd)}"
 
