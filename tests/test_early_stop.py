@@ -21,6 +21,7 @@ from proctor.evaluation.evaluate import Control, prepare, run
 from proctor.evaluation.execute import Result
 from proctor.events import Event, PlanCounted, RolloutsFinished
 from proctor.store.folder import read_metadata
+from proctor.store.index import run_folders, search_folders
 from proctor.store.scores import read_scores
 
 if TYPE_CHECKING:
@@ -249,6 +250,9 @@ def test_rescoring_a_stopped_run_keeps_all_its_tasks() -> None:
         ({"max_cost": 1.0, "no_interleave_scoring": True}, "--max-cost could stop nothing"),
         ({"until_halfwidth": 0.0}, "half the width"),
         ({"max_cost": -1.0}, "dollars above 0"),
+        ({"max_cost": float("nan")}, "must be a finite number"),
+        ({"until_halfwith": 0.1}, "There is no setting 'until_halfwith'; did you mean 'until_halfwidth'"),
+        ({"sampling_args": {"top_p": float("nan")}}, "must hold finite numbers, but 'top_p' is nan"),
     ],
 )
 def test_rules_that_make_no_sense_are_refused(settings: dict[str, Any], problem: str) -> None:
@@ -344,3 +348,27 @@ def test_a_budget_counts_what_is_in_flight_and_admits_again_when_it_ended_cheapl
     run.waiting = 9
     assert not budget.may_start()
     assert budget.is_exhausted
+
+
+def test_the_latest_run_can_be_the_baseline() -> None:
+    baseline = play(env_of(every=1), max_concurrent=1)
+
+    worse = play(env_of(every=3), until_decided="latest", max_concurrent=1)
+
+    assert worse.early_stop is not None
+    assert (worse.early_stop.baseline, worse.early_stop.verdict) == (baseline.run.id, "worse")
+    assert read_metadata(worse.folder)["config"]["until_decided"] == baseline.run.id
+
+
+def test_a_baseline_that_is_refused_leaves_no_run_behind() -> None:
+    baseline = play(env_of(tasks=20))
+
+    with pytest.raises(ConfigError, match="scored none of these"):
+        play(
+            SingleTurnEnv([{"question": "other", "example_id": 777}], rubric=Rubric(lambda: 1.0)),
+            until_decided="latest",
+        )
+    with pytest.raises(ConfigError, match="No run 'nope'"):
+        play(env_of(tasks=20), until_decided="nope")
+
+    assert run_folders(search_folders()) == [baseline.folder]

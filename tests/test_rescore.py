@@ -357,7 +357,8 @@ def test_the_command_scores_with_the_code_as_it_is_now_and_shows_what_moved(
 ) -> None:
     (home / "env.py").write_text(ENVIRONMENT)
     proctor("eval", "run", "./env.py", "-m", "scripted", "-n", "3", "-r", "2", "-s")
-    (home / "env.py").write_text(ENVIRONMENT.replace("== answer", '== "say 1"'))
+    changed = ENVIRONMENT.replace("== answer", '== "say 1"')
+    (home / "env.py").write_text(f"print('not part of the JSON'){changed}")
 
     shown = proctor("eval", "rescore", "latest")
     told = json.loads(proctor("eval", "rescore", "latest", "--json").stdout)

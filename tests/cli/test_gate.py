@@ -110,6 +110,22 @@ def test_a_suite_is_gated_environment_by_environment_and_a_missing_one_is_open(h
     assert all(each["outcome"] == "PASS" for each in report["environments"])
 
 
+def test_a_rule_about_an_environment_that_was_not_run_is_open_and_the_others_may_lack_one(home: Path) -> None:
+    good = {task: [1.0] for task in range(50)}
+    for name in ("sums", "letters"):
+        write_run(home / "branch" / "evals" / f"{name}--m" / "r1", good, env_id=name)
+    rule = '[[rules]]\nmeasure = "reward"\nat_least = 0.8\nenvironment = "{}"\n'
+    (home / "sums.toml").write_text(rule.format("sums"))
+    (home / "misspelled.toml").write_text(rule.format("sums") + rule.format("leters"))
+
+    assert gate("branch", "--policy", "sums.toml")[0] == 0
+    code, report = gate("branch", "--policy", "misspelled.toml", "--junit", "x.xml")
+
+    assert (code, report["missing"]) == (4, ["leters"])
+    (missing,) = ElementTree.parse(home / "x.xml").getroot().iterfind(".//error")
+    assert missing.get("message") == "was not run; a rule is about it"
+
+
 def test_a_run_passes_with_exit_code_0_and_without_a_baseline(home: Path) -> None:
     (home / "gate.toml").write_text('[[rules]]\nmeasure = "reward"\nat_least = 0.8\n')
     write_run(home / "r1", {task: [1.0] for task in range(50)})

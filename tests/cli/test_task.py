@@ -51,6 +51,19 @@ def test_the_list_shows_templates_and_under_each_its_tasks_by_slug(proctor: Run)
     assert proctor("task", "list", "-n", "1").stdout.splitlines()[-1] == "  … 1 more; -n -1 shows all."
 
 
+def test_what_an_environment_prints_is_not_part_of_the_answer(proctor: Run, folder: Path) -> None:
+    (folder / "env.py").write_text(
+        "print('importing')\n" + ENV.replace("    answer =", "    print(word)\n    answer =")
+    )
+
+    (entry,) = json.loads(proctor("task", "list", "tasks.py", "--json").stdout)
+    started = proctor("task", "start", "easy", "-s", "tasks.py", "--json")
+
+    assert entry["id"] == "repeat"
+    assert json.loads(started.stdout)["prompt"] == "pear"
+    assert "importing" in started.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "prompt"),
     [

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from proctor.comparison.compare import Comparison, compare_all, compare_runs, fewest_tasks
+from proctor.comparison.design import DesignGoal, design_evaluation, measure_cost
 from proctor.comparison.measure import ComparisonOptions
 from proctor.comparison.scores import RunScores, ScoreLine, ScoresBuilder, TaskScores
 
@@ -71,6 +72,48 @@ def test_swapping_the_sides_turns_every_sign() -> None:
     assert (forth.wins, forth.losses) == (back.losses, back.wins)
     assert forth.p == back.p
     assert forth.smallest_detectable == pytest.approx(back.smallest_detectable)
+
+
+def test_rewards_from_0_to_1_differ_by_at_most_1() -> None:
+    interval = compared([[0.0, 0.0]] * 11 + [[1.0, 1.0]], [[1.0, 1.0]] * 12).reward.interval
+
+    assert interval is not None
+    assert (interval.low, interval.high) == (pytest.approx(0.733, abs=5e-4), 1.0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"margin": float("nan")},
+        {"margin": float("inf")},
+        {"margin": 0.0},
+        {"level": float("nan")},
+        {"level": 1.0},
+        {"min_coverage": float("nan")},
+        {"min_coverage": 1.5},
+    ],
+    ids=str,
+)
+def test_options_that_would_decide_nothing_are_refused(options: dict[str, float]) -> None:
+    (name,) = options
+
+    with pytest.raises(ValueError, match=f"{name} (lies between|is a positive difference)"):
+        ComparisonOptions(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("zero_one", [True, False])
+def test_what_a_comparison_could_see_is_what_a_plan_for_it_promises(zero_one: bool) -> None:
+    random = Random(5)
+    one, two = (
+        [[float(random.random() < 0.5) if zero_one else random.random() for _ in range(2)] for _ in range(12)]
+        for _ in range(2)
+    )
+    sides = [[run_of("a", one)], [run_of("b", two)]]
+
+    goal = DesignGoal(kind="rollouts", amount=24, rollouts=(2,))
+    plan = design_evaluation(*sides, measure_cost([]), goal)
+
+    assert compare_runs(*sides).reward.smallest_detectable == pytest.approx(plan.rows[0].smallest_difference)
 
 
 def test_the_rewards_of_a_side_are_those_of_its_report() -> None:

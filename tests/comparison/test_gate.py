@@ -115,11 +115,91 @@ def test_the_cost_is_what_the_run_booked(tmp_path: Path) -> None:
     assert read_summary(folder).cost_usd == 2.5
 
 
-def test_pass_at_k_is_a_number_of_the_run(tmp_path: Path) -> None:
-    rewards = {task: [1.0, 0.0] for task in range(20)}
+@pytest.mark.parametrize(
+    ("measure", "threshold", "outcome"),
+    [
+        ("pass@2", 0.8, "PASS"),
+        ("pass@2", 0.9, "INCONCLUSIVE"),
+        ("pass^2", 0.2, "FAIL"),
+        ("pass@1", 0.5, "PASS"),
+        ("pass@3", 0.5, "INCONCLUSIVE"),
+    ],
+)
+def test_pass_at_k_must_hold_for_the_whole_interval_too(
+    tmp_path: Path, measure: str, threshold: float, outcome: str
+) -> None:
+    rewards = {task: [1.0, 0.0] for task in range(20)}  # pass@2 is 1, with an interval from 0.83 up
+    by_mean = "mean" if measure == "pass@1" else "interval"  # every task agrees on 0.5: no interval
 
-    assert decide(tmp_path / "1", GateRule(measure="pass@2", at_least=1.0), rewards).outcome == "PASS"
-    assert decide(tmp_path / "2", GateRule(measure="pass^2", at_least=0.1), rewards).outcome == "FAIL"
+    result = decide(tmp_path, GateRule(measure=measure, at_least=threshold, decide_by=by_mean), rewards)
+
+    assert result.outcome == outcome
+
+
+def test_pass_at_k_decides_nothing_below_the_minimum_coverage(tmp_path: Path) -> None:
+    half = {task: [1.0, 1.0] if task % 2 else [None, None] for task in range(40)}
+
+    assert decide(tmp_path, GateRule(measure="pass@2", at_least=0.1), half).outcome == "INCONCLUSIVE"
+
+
+def test_a_threshold_is_checked_at_the_level_of_the_policy(tmp_path: Path) -> None:
+    """0.8 over 400 tasks: the lower end is 0.758 at 95%, and 0.729 at 99.9%."""
+    rule = GateRule(measure="reward", at_least=0.75)
+
+    assert decide(tmp_path / "1", rule, STEADY).outcome == "PASS"
+    strict = decide(tmp_path / "2", rule, STEADY, level=0.999)
+    assert strict.outcome == "INCONCLUSIVE"
+    assert "99.9% interval" in strict.rules[0].text
+
+
+def test_a_policy_without_a_rule_for_the_environment_passes_nothing(tmp_path: Path) -> None:
+    rule = GateRule(measure="reward", at_least=0.1, environment="another")
+
+    assert decide(tmp_path, rule, STEADY).outcome == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("at_least = nan", "at_least is a finite number, such as 0.5; got nan."),
+        ("at_most = inf", "at_most is a finite number, such as 0.5; got inf."),
+        ("max_drop = nan", "max_drop is a finite number, such as 0.5; got nan."),
+        ("max_rise = -inf", "max_rise is a finite number, such as 0.5; got -inf."),
+        ('at_least = "0.5"', "at_least is a finite number, such as 0.5; got '0.5'."),
+        ("at_least = true", "at_least is a finite number, such as 0.5; got true."),
+        ("no_regression = 1", "no_regression is true or false; got 1."),
+        ('environment = ""', "environment is a name; got ''."),
+        ('decide_by = "median"', "decide_by is 'interval' or 'mean'; got 'median'."),
+    ],
+)
+def test_a_rule_that_could_never_decide_is_refused(tmp_path: Path, line: str, problem: str) -> None:
+    path = tmp_path / "gate.toml"
+    path.write_text(f'[[rules]]\nmeasure = "reward"\n{line}\n')
+
+    with pytest.raises(FileError) as refused:
+        parse_policy(read_toml(path))
+
+    assert f"gate.toml:3: {problem}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "min_coverage = nan",
+        "min_coverage = true",
+        "level = inf",
+        "level = 0.2",
+        "min_tasks = 0",
+        "min_tasks = 1.5",
+        'same_tasks = "yes"',
+    ],
+)
+def test_a_policy_with_a_setting_out_of_range_is_refused(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "gate.toml"
+    path.write_text(f'{line}\n[[rules]]\nmeasure = "reward"\nat_least = 0.5\n')
+
+    with pytest.raises(FileError, match=rf"gate.toml:1: {line.split()[0]} "):
+        parse_policy(read_toml(path))
 
 
 def test_every_problem_of_a_policy_is_named_with_its_line(tmp_path: Path) -> None:
@@ -136,7 +216,7 @@ def test_every_problem_of_a_policy_is_named_with_its_line(tmp_path: Path) -> Non
     assert lines[0] == "gate.toml:1: there is no 'min_coverge'; did you mean 'min_coverage'?"
     assert lines[1].startswith("gate.toml:3: a rule has exactly one of at_least, at_most, max_drop")
     assert lines[2].startswith("gate.toml:6: cost_usd is one number per run")
-    assert lines[3].startswith("gate.toml:10: max_drop is a positive difference")
+    assert lines[3].startswith("gate.toml:12: max_drop is a positive difference")
     assert lines[4] == "gate.toml:15: a rule has no 'mesure'; did you mean 'measure'?"
 
 

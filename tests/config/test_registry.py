@@ -374,6 +374,14 @@ def test_answers_from_a_file_cost_nothing_whatever_the_model_is_called(registry:
     assert chosen(registry, model="gpt-4.1-mini", client_type="scripted").tariff == Price(0, 0)
 
 
+def test_a_price_in_the_registry_counts_for_answers_from_a_file_too(written: Written) -> None:
+    priced = row(api_client_type='"scripted"', price="{ input = 9, output = 9 }")
+
+    registry = read_registry(written("e.toml", priced), (*CLIENTS, "scripted"))
+
+    assert chosen(registry, model="fast").tariff == Price(9, 9)
+
+
 def test_without_a_model_the_usual_one_is_looked_for_in_the_registry_too(written: Written) -> None:
     usual = row(endpoint_id='"openai/gpt-4.1-mini"', key='"MINE"')
     registry = read_registry(written("e.toml", usual), CLIENTS)

@@ -112,6 +112,16 @@ def test_a_pair_is_a_tasks_best_rollout_against_its_worst(folder: Path) -> None:
     assert "different prompts" in err, "task 2 was asked in two ways"
 
 
+def test_the_same_answer_is_not_both_better_and_worse(folder: Path) -> None:
+    rows = [played(0, 0, 1.0, say("4")), played(0, 1, 0.0, say("4"))]
+    (folder / "results.jsonl").write_bytes(b"".join(map(encode_row, rows)))
+
+    pairs, err = export(folder, "preferences")
+
+    assert pairs == []
+    assert "Left out 1 pair whose rollouts gave the same answer." in err
+
+
 def test_all_pairs_of_a_task_differ_by_the_least_gap(folder: Path) -> None:
     every, _ = export(folder, "preferences", "--all-pairs")
     wide, _ = export(folder, "preferences", "--all-pairs", "--min-gap", "0.5")

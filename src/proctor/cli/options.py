@@ -10,6 +10,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 import click
 import msgspec
 
+from proctor.cli.commands.shared_options import finite_float
 from proctor.config.schema import LATEST, meta_of
 from proctor.config.sources import PARSERS
 
@@ -26,7 +27,7 @@ OWN_PARSERS: dict[str, Callable[[Any, str], Any]] = {"secrets": parse_secrets}
 METAVARS = {"json": "JSON", "names": "NAMES", "workers": "N|auto", "secrets": "NAMES|@FILE|JSON"}
 DEFAULT_VALUES = {"resume": LATEST, "cache": "default"}
 """Of options whose value may be left out."""
-TYPES: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
+TYPES: dict[type, click.ParamType[Any]] = {int: click.INT, float: finite_float, str: click.STRING}
 
 
 def settings_options(*schemas: type[msgspec.Struct]) -> Callable[[F], F]:

@@ -301,7 +301,8 @@ def _affordable(pilot: Pilot, goal: DesignGoal, rollouts: int) -> int:
     if goal.kind == "rollouts":
         return int(goal.amount) // rollouts
     if not pilot.cost.usd:
-        raise ValueError("what a rollout costs is not known, so a budget says nothing; plan for --rollouts")
+        known = "is not known" if pilot.cost.usd is None else "is nothing"
+        raise ValueError(f"what a rollout costs {known}, so a budget limits nothing; plan for --rollouts")
     return int(goal.amount / pilot.cost.usd / rollouts)
 
 

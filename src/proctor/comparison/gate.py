@@ -27,9 +27,17 @@ from proctor.comparison.scores import RunScores
 from proctor.comparison.wording import count_tasks, describe_difference, describe_p
 from proctor.report.summary import Summary
 from proctor.stats.mean import MeanEstimate, headline_estimate
+from proctor.stats.pass_k import pass_at_k, pass_hat_k
 
 GateOutcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 Finding = tuple[GateOutcome, str]
+LIMIT_WORDS = {
+    "at_least": "at least",
+    "at_most": "at most",
+    "max_drop": "drop at most",
+    "max_rise": "rise at most",
+    "no_regression": "no regression",
+}
 
 
 class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +82,7 @@ def decide_gate(policy: GatePolicy, given: GateInput) -> GateResult:
     blocked = find_gate_problem(policy, given, options)
     results = []
     for rule in rules:
-        outcome, text = check_rule(rule, given, measured.get(id(rule)), blocked)
+        outcome, text = check_rule(rule, given, measured.get(id(rule)), blocked, policy.level)
         goal = find_goal(rule, given, policy.level) if outcome == "INCONCLUSIVE" else None
         results.append(RuleResult(rule=describe_rule(rule), outcome=outcome, text=text, goal=goal))
     return GateResult(
@@ -88,11 +96,11 @@ def decide_gate(policy: GatePolicy, given: GateInput) -> GateResult:
 
 
 def combine_outcomes(outcomes: Sequence[GateOutcome]) -> GateOutcome:
-    """FAIL if anything failed; else INCONCLUSIVE if anything is open."""
+    """FAIL if anything failed; else INCONCLUSIVE if anything is open, or nothing was checked."""
     for worst in ("FAIL", "INCONCLUSIVE"):
         if worst in outcomes:
             return worst
-    return "PASS"
+    return "PASS" if outcomes else "INCONCLUSIVE"
 
 
 def compare_rules(
@@ -116,13 +124,15 @@ def find_gate_problem(policy: GatePolicy, given: GateInput, options: ComparisonO
     return problem
 
 
-def check_rule(rule: GateRule, given: GateInput, measured: MeasureComparison | None, blocked: str) -> Finding:
+def check_rule(
+    rule: GateRule, given: GateInput, measured: MeasureComparison | None, blocked: str, level: float
+) -> Finding:
     if rule.is_of_run:
         return check_number(rule, given.summaries)
     if blocked:
         return "INCONCLUSIVE", blocked
     if not rule.needs_baseline:
-        return check_estimate(rule, given.candidate)
+        return check_estimate(rule, estimate_measure(rule, given.candidate, level))
     if measured is None:
         return "INCONCLUSIVE", "there is no baseline; name one with --baseline"
     return check_no_regression(measured) if rule.no_regression else check_drop(rule, measured)
@@ -158,15 +168,14 @@ def read_number(measure: str, summary: Summary) -> float | None:
             return summary.usage.output_tokens / finished if finished else None
         case "errors":
             return finished - summary.scored - summary.outcomes.get("excluded", 0)
-    kind, k = measure[:5], measure[5:]
-    return (summary.pass_at_k if kind == "pass@" else summary.pass_hat_k).get(k)
+    raise AssertionError(f"{measure} is not a measure of a run")
 
 
-def check_estimate(rule: GateRule, runs: Sequence[RunScores]) -> Finding:
+def check_estimate(rule: GateRule, estimate: MeanEstimate) -> Finding:
     """A mean against a threshold: shown by its interval, or by the mean alone if the rule says so."""
-    estimate = estimate_measure(rule.measure, runs)
     if estimate.mean is None:
-        return "INCONCLUSIVE", f"no rollout has a {rule.measure}"
+        what = "no task has enough scored rollouts" if rule.pass_measure else "no rollout has a value"
+        return "INCONCLUSIVE", f"{what} for {rule.measure!r}"
     interval = estimate.interval
     shown = f"{estimate.mean:.4g} over {count_tasks(estimate.n)}"
     if rule.decide_by == "mean":
@@ -191,16 +200,25 @@ def find_goal(rule: GateRule, given: GateInput, level: float) -> DesignGoal | No
         allowed = rule.max_drop or rule.max_rise
         return DesignGoal(kind="difference", amount=allowed, level=level) if allowed else None
     limit = rule.at_least if rule.at_least is not None else rule.at_most
-    mean = estimate_measure(rule.measure, given.candidate).mean
+    mean = estimate_measure(rule, given.candidate, level).mean
     if mean is None or limit is None or mean == limit:
         return None
     return DesignGoal(kind="halfwidth", amount=abs(mean - limit), level=level)
 
 
-def estimate_measure(measure: str, runs: Sequence[RunScores]) -> MeanEstimate:
+def estimate_measure(rule: GateRule, runs: Sequence[RunScores], level: float) -> MeanEstimate:
     tasks = pool_tasks(runs)
-    groups = [task.rewards if measure == REWARD else task.values(measure) for task in tasks]
-    return headline_estimate(groups)
+    if rule.measure == REWARD:
+        return headline_estimate([task.rewards for task in tasks], level)
+    if rule.pass_measure is None:
+        return headline_estimate([task.values(rule.measure) for task in tasks], level)
+    sign, k = rule.pass_measure
+    compute = pass_at_k if sign == "@" else pass_hat_k
+    threshold = runs[0].pass_threshold
+    tries = [(len(task.rewards), sum(reward >= threshold for reward in task.rewards)) for task in tasks]
+    return headline_estimate(
+        [(value,) for tried, passed in tries if (value := compute(tried, passed, k)) is not None], level
+    )
 
 
 def check_no_regression(measured: MeasureComparison) -> Finding:
@@ -236,13 +254,7 @@ def turn_sign(measured: MeasureComparison) -> MeasureComparison:
 
 
 def describe_rule(rule: GateRule) -> str:
-    limits = {
-        "at_least": f"at least {rule.at_least}",
-        "at_most": f"at most {rule.at_most}",
-        "max_drop": f"drop at most {rule.max_drop}",
-        "max_rise": f"rise at most {rule.max_rise}",
-        "no_regression": "no regression",
-    }
     (name,) = rule.limits
     against = " against the baseline" if name in AGAINST_BASELINE else ""
-    return f"{rule.measure}: {limits[name]}{against}"
+    limit = "" if name == "no_regression" else f" {getattr(rule, name):g}"
+    return f"{rule.measure}: {LIMIT_WORDS[name]}{limit}{against}"

@@ -6,6 +6,7 @@ numbers, and nothing of runs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -21,7 +22,8 @@ from proctor.stats.paired import (
     permutation_is_cheap,
     sign_flip_permutation,
 )
-from proctor.stats.power import PairedDesign, minimum_detectable_effect
+from proctor.stats.power import PairedDesign
+from proctor.stats.sample_size import detectable_with
 from proctor.stats.samples import Groups, group_means, is_close, is_zero_one, mean_of
 
 Verdict = Literal["better", "worse", "higher", "lower", "no_difference_shown", "too_little_data"]
@@ -47,6 +49,14 @@ class ComparisonOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Task rows to list."""
     seed: int = 0
     """Of the permutation test."""
+
+    def __post_init__(self) -> None:
+        if not 0.5 <= self.level < 1:
+            raise ValueError(f"level lies between 0.5 and 1, such as 0.95; got {self.level}")
+        if self.margin is not None and not 0 < self.margin < math.inf:
+            raise ValueError(f"margin is a positive difference, such as 0.02; got {self.margin}")
+        if self.min_coverage is not None and not 0 <= self.min_coverage <= 1:
+            raise ValueError(f"min_coverage lies between 0 and 1; got {self.min_coverage}")
 
     @property
     def alpha(self) -> float:
@@ -107,7 +117,6 @@ def compare_measure(
     single = flips and all(len(group) == 1 for group in (*baseline, *candidate))
     se, interval = _spread(paired, flips, single, options.level)
     test, p = _test(paired, ours, theirs, single, options.seed)
-    spread = None if se is None else se * se * paired.n
     measured = MeasureComparison(
         name=name,
         member=member,
@@ -125,14 +134,22 @@ def compare_measure(
         wins=paired.wins,
         ties=paired.ties,
         losses=paired.losses,
-        smallest_detectable=None
-        if spread is None
-        else minimum_detectable_effect(
-            paired.n, PairedDesign(spread, alpha=options.alpha, power=options.power)
+        smallest_detectable=_smallest_detectable(
+            paired.n,
+            se if paired.se is None else paired.se,
+            1 / min(map(len, (*baseline, *candidate))) if flips and paired.n else 0.0,
+            options,
         ),
         verdict="too_little_data",
     )
     return msgspec.structs.replace(measured, equivalence=_equivalence(measured, se, options))
+
+
+def _smallest_detectable(n: int, se: float | None, step: float, options: ComparisonOptions) -> float | None:
+    """As `proctor eval plan` computes it for the same tasks and rollouts."""
+    if se is None or n < 2:
+        return None
+    return detectable_with(n, PairedDesign(se * se * n, alpha=options.alpha, power=options.power), step)
 
 
 def _spread(

@@ -20,6 +20,7 @@ import msgspec
 
 from proctor.config.toml_file import FileProblems, TomlFile, describe_value
 from proctor.errors import did_you_mean
+from proctor.rollout import is_score
 
 RUN_MEASURES = {
     "cost_usd": "what the run cost in dollars",
@@ -31,9 +32,12 @@ RUN_MEASURES = {
     "errors": "rollouts that ended without a score",
 }
 """Measures of a run as a whole: numbers without an interval."""
-PASS_MEASURE = re.compile(r"pass[@^]\d+")
+PASS_MEASURE = re.compile(r"pass([@^])([1-9]\d*)")
 LIMITS = ("at_least", "at_most", "max_drop", "max_rise", "no_regression")
 AGAINST_BASELINE = ("max_drop", "max_rise", "no_regression")
+AMOUNTS = ("at_least", "at_most", "max_drop", "max_rise")
+DECIDED_BY = ("interval", "mean")
+RANGES = {"min_coverage": (0, 1), "level": (0.5, 0.9999)}
 
 
 class GateRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,7 +70,13 @@ class GateRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def is_of_run(self) -> bool:
-        return self.measure in RUN_MEASURES or bool(PASS_MEASURE.fullmatch(self.measure))
+        return self.measure in RUN_MEASURES
+
+    @property
+    def pass_measure(self) -> tuple[str, int] | None:
+        """Of `pass@4`, the sign and the number of tries."""
+        found = PASS_MEASURE.fullmatch(self.measure)
+        return None if found is None else (found[1], int(found[2]))
 
 
 class GatePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,47 +97,71 @@ def parse_policy(file: TomlFile) -> GatePolicy:
     problems = FileProblems(file)
     data = dict(file.data)
     rules = data.pop("rules", [])
-    for name in data:
-        if name not in GatePolicy.__struct_fields__:
-            problems.add((name,), f"there is no {name!r}{did_you_mean(name, GatePolicy.__struct_fields__)}")
+    for name, value in data.items():
+        if problem := _describe_setting_problem(name, value):
+            problems.add((name,), problem)
     if not isinstance(rules, list) or not rules:
         problems.add(("rules",), "a policy needs at least one [[rules]] table.")
         rules = []
     parsed = [_parse_rule(rule, ("rules", number), problems) for number, rule in enumerate(rules)]
-    _check_numbers(data, problems)
     problems.raise_any()
-    try:
-        return msgspec.convert({**data, "rules": [rule for rule in parsed if rule is not None]}, GatePolicy)
-    except msgspec.ValidationError as error:
-        problems.add((), f"{error}.")
-        problems.raise_any()
-        raise
+    return msgspec.convert({**data, "rules": parsed}, GatePolicy)
 
 
-def _check_numbers(data: dict[str, Any], problems: FileProblems) -> None:
-    for name, low, high in (("min_coverage", 0, 1), ("level", 0.5, 0.9999)):
-        value = data.get(name)
-        if value is not None and not (isinstance(value, (int, float)) and low <= value <= high):
-            problems.add((name,), f"{name} lies between {low} and {high}; got {describe_value(value)}.")
+def _describe_setting_problem(name: str, value: Any) -> str:
+    """What is wrong with one setting of the whole policy."""
+    got = f"got {describe_value(value)}."
+    if name not in GatePolicy.__struct_fields__:
+        return f"there is no {name!r}{did_you_mean(name, GatePolicy.__struct_fields__)}"
+    if name in RANGES:
+        low, high = RANGES[name]
+        return (
+            ""
+            if _is_number(value) and low <= value <= high
+            else f"{name} lies between {low} and {high}; {got}"
+        )
+    if name == "min_tasks":
+        return "" if type(value) is int and value >= 1 else f"{name} is a whole number from 1 up; {got}"
+    return "" if isinstance(value, bool) else f"{name} is true or false; {got}"
 
 
 def _parse_rule(rule: Any, where: tuple[str | int, ...], problems: FileProblems) -> GateRule | None:
     if not isinstance(rule, dict):
         problems.add(where, f"a rule is a table such as [[rules]]; got {describe_value(rule)}.")
         return None
-    for name in rule:
-        if name not in GateRule.__struct_fields__:
-            known = did_you_mean(name, GateRule.__struct_fields__)
-            problems.add((*where, name), f"a rule has no {name!r}{known}")
-            return None
-    try:
-        parsed = msgspec.convert(rule, GateRule)
-    except msgspec.ValidationError as error:
-        problems.add(where, f"{error}.")
+    before = problems.count
+    for name, value in rule.items():
+        if problem := _describe_field_problem(name, value):
+            problems.add((*where, name), problem)
+    if problems.count == before and "measure" not in rule:
+        problems.add(where, 'a rule needs a measure, such as measure = "reward".')
+    if problems.count > before:
         return None
+    parsed = msgspec.convert(rule, GateRule)
     for problem in _find_rule_problems(parsed):
         problems.add(where, problem)
     return parsed
+
+
+def _describe_field_problem(name: str, value: Any) -> str:
+    """What is wrong with one field of a rule, whatever the others are."""
+    got = f"got {describe_value(value)}."
+    if name not in GateRule.__struct_fields__:
+        return f"a rule has no {name!r}{did_you_mean(name, GateRule.__struct_fields__)}"
+    if name in AMOUNTS and not _is_number(value):
+        return f"{name} is a finite number, such as 0.5; {got}"
+    if name in ("max_drop", "max_rise") and value <= 0:
+        return (
+            f"{name} is a positive difference, such as 0.02; to fail only on a shown loss, use "
+            f"no_regression = true."
+        )
+    if name in ("measure", "environment") and not (isinstance(value, str) and value.strip()):
+        return f"{name} is a name; {got}"
+    if name == "no_regression" and not isinstance(value, bool):
+        return f"{name} is true or false; {got}"
+    if name == "decide_by" and value not in DECIDED_BY:
+        return f"{name} is {' or '.join(map(repr, DECIDED_BY))}; {got}"
+    return ""
 
 
 def _find_rule_problems(rule: GateRule) -> list[str]:
@@ -135,13 +169,12 @@ def _find_rule_problems(rule: GateRule) -> list[str]:
     if len(rule.limits) != 1:
         given = " and ".join(rule.limits) or "none"
         found.append(f"a rule has exactly one of {', '.join(LIMITS)}; this one has {given}.")
-    for name in ("max_drop", "max_rise"):
-        size = getattr(rule, name)
-        if size is not None and size <= 0:
-            found.append(
-                f"{name} is a positive difference, such as 0.02; to fail only on a shown loss, "
-                f"use no_regression = true."
-            )
     if rule.is_of_run and rule.needs_baseline:
         found.append(f"{rule.measure} is one number per run, so only at_least and at_most apply to it.")
+    if rule.pass_measure and rule.needs_baseline:
+        found.append(f"{rule.measure} is not compared task by task; only at_least and at_most apply to it.")
     return found
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and is_score(value)

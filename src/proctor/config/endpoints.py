@@ -55,12 +55,14 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def tariff(self) -> Price | None:
         """What it costs: as its row says, else by the list; unknown where replicas differ."""
+        if self.price is not None:
+            return self.price
         if self.client_type in EMBEDDED_CLIENTS:
             return FREE
-        if self.price is None and self.replicas:
+        if self.replicas:
             each, *others = (replica.tariff for replica in self.replicas)
             return each if all(other == each for other in others) else None
-        return self.price or find_price(self.model)
+        return find_price(self.model)
 
     @property
     def is_metered(self) -> bool:

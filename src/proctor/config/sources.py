@@ -55,6 +55,11 @@ def resolve(
         )
     known = origins or {}
     sources = {name: known.get(name, FLAG) if name in given else package for name in merged}
+    for name in merged:
+        if name not in EvalConfig.__struct_fields__:
+            raise ConfigError(
+                f"There is no setting {name!r}{did_you_mean(name, EvalConfig.__struct_fields__)}"
+            )
     try:
         config = msgspec.convert(merged, EvalConfig)
     except msgspec.ValidationError as error:
@@ -110,7 +115,7 @@ def find_value_problems(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]
 
 def describe_value_problem(name: str, value: Any) -> str | None:
     least = MINIMUMS.get(name)
-    if isinstance(value, float) and not math.isfinite(value):
+    if is_infinite(value):
         return f"is {value}, and must be a finite number."
     if least is not None and value < least:
         return f"is {value}, and must be at least {least:g}."
@@ -126,6 +131,8 @@ def describe_value_problem(name: str, value: Any) -> str | None:
         return f"is {value:g}, and must lie between 0 and 1."
     if name == "num_workers" and value != AUTO and (isinstance(value, str) or value < 1):
         return f"is {value!r}; give a number of processes, or {AUTO}."
+    if name == "sampling_args" and (wrong := [key for key, each in value.items() if is_infinite(each)]):
+        return f"must hold finite numbers, but {wrong[0]!r} is {value[wrong[0]]}."
     if name == "on" and value != HERE:
         return describe_error(parse_address, value)
     if name == "on_args":
@@ -138,6 +145,11 @@ def describe_value_problem(name: str, value: Any) -> str | None:
         wrong = next(headers.find_problems(value), None)
         return f"cannot be sent: {wrong}" if wrong else None
     return None
+
+
+def is_infinite(value: Any) -> bool:
+    """Infinite, or not a number at all."""
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def describe_error(parse: Callable[[Any], object], value: Any) -> str | None:

@@ -15,7 +15,7 @@ import msgspec
 
 from proctor.comparison.pairing import PooledTask, pair_tasks
 from proctor.comparison.scores import RunScores
-from proctor.config.schema import EvalConfig
+from proctor.config.schema import LATEST, EvalConfig
 from proctor.errors import ConfigError, StoreError
 from proctor.report.lines import RolloutLine
 from proctor.stats.interval import Interval
@@ -165,6 +165,13 @@ def open_watch(
     else:
         return None
     return StoppingWatch(rule, tasks, config.rollouts_per_example)
+
+
+def name_baseline(config: EvalConfig) -> EvalConfig:
+    """The settings with `latest` replaced by that run's id, before the run itself becomes the latest."""
+    if config.until_decided != LATEST:
+        return config
+    return msgspec.structs.replace(config, until_decided=find_run(LATEST, search_folders()).resolve().name)
 
 
 def read_baseline(word: str, tasks: Sequence[Task], own_folder: Path | None) -> StoppingRule:

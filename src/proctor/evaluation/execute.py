@@ -25,7 +25,7 @@ from proctor.engine.runner import Runner, UnitPlayer
 from proctor.engine.seat import RunContext
 from proctor.errors import ConfigError, EnvError, ProctorError, StoreError
 from proctor.evaluation.budget import CostBudget
-from proctor.evaluation.early_stop import EarlyStop, open_watch
+from proctor.evaluation.early_stop import EarlyStop, StoppingWatch, open_watch
 from proctor.evaluation.prepare import Prepared
 from proctor.evaluation.read_tasks import read_tasks
 from proctor.evaluation.record import RunRecord
@@ -161,20 +161,20 @@ class Execution:
             warn_of_changes(prepared, self._earlier_metadata)
             suite = str(self._earlier_metadata.get("suite") or run.suite)
             run = msgspec.structs.replace(run, id=path.resolve().name, suite=suite)
+        watch = self._open_watch(None if found is None else path)  # first, so that a refusal leaves no folder
         self.path = choose_new_folder(prepared, run.id) if found is None else path
         self.folder = RunFolder(self.path)
         self.record = RunRecord(run, prepared, self.plan, self.folder, control.tally, listeners)
-        self._watch_for_enough(found is not None)
-
-    def _watch_for_enough(self, resumes: bool) -> None:
-        """Let the settings' stopping rule end the plan; what is only scored or mended is not cut short."""
-        plan, rescored = self.plan, self.reuse is not None and self.reuse.origin.kind == "rescore"
-        if rescored or self._failed_only or not isinstance(plan.tasks, Sequence):
-            return
-        watch = open_watch(self.prepared.config, plan.tasks, self.path if resumes else None)
         if watch is not None:
             self.record.watch = watch
-            plan.is_enough = lambda: watch.is_reached
+            self.plan.is_enough = lambda: watch.is_reached
+
+    def _open_watch(self, resumed: Path | None) -> StoppingWatch | None:
+        """The stopping rule of the settings, if any; what is only scored or mended is not cut short."""
+        tasks, rescored = self.plan.tasks, self.reuse is not None and self.reuse.origin.kind == "rescore"
+        if rescored or self._failed_only or not isinstance(tasks, Sequence):
+            return None
+        return open_watch(self.prepared.config, tasks, resumed)
 
     async def run(self) -> Result:
         """Play what is owed, from the first rollout to the last line of metadata."""

@@ -26,6 +26,7 @@ from proctor.engine.player import Rules
 from proctor.engine.select import find_named_tasks
 from proctor.environments import load_environment
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
+from proctor.evaluation.early_stop import name_baseline
 from proctor.isolation.machine import describe_limits
 from proctor.optional_contracts import HasProvenance, PrefersModel, get_fingerprint, get_pass_threshold
 from proctor.packages import loading as packages
@@ -257,6 +258,7 @@ def prepare(
     if is_task_file(environment, found):
         config, sources = apply_task_file_defaults(config, sources)
     check_task_selection(config, sources)
+    config = name_baseline(config)
     provenance = packages.provenance(found, environment)
     provenance |= describe_workspaces(environment)
     provenance |= describe_code(environment)

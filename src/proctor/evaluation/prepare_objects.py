@@ -15,6 +15,7 @@ from proctor.config.sources import resolve
 from proctor.contracts import Agent, EnvironmentProtocol, Model
 from proctor.environments import build_remote_environment, configure_environment
 from proctor.errors import ConfigError
+from proctor.evaluation.early_stop import name_baseline
 from proctor.evaluation.prepare import (
     Prepared,
     choose_agent,
@@ -61,6 +62,7 @@ def prepare_instance(
     name = get_name(environment) or type(environment).__name__
     given, _, _ = resolve_agent_words(given, {}, {})
     config, origins = resolve({**given, "env_id": name}, {})
+    config = name_baseline(config)
     if runtime is not None or config.runtime is not None:
         environment = build_remote_environment(batch_of_tasks(name, environment), config, runtime)
     configure_environment(environment, config)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import fsum, sqrt
 from operator import mul
@@ -39,7 +39,7 @@ def compare_paired(a: Sequence[float], b: Sequence[float], level: float = 0.95) 
     """Compare task means of A and B, given in the same task order.
 
     Where A leads by the same amount on every task there is no spread to judge by, so no p. Where every
-    task ties, p is 1, as in the exact tests.
+    task ties, p is 1, as in the exact tests. Means from 0 to 1 differ by at most 1.
     """
     differences = [_difference(x, y) for x, y in zip(a, b, strict=True)]
     estimate = mean_estimate(differences, level)
@@ -48,10 +48,13 @@ def compare_paired(a: Sequence[float], b: Sequence[float], level: float = 0.95) 
         p = t_p_value(estimate.mean / estimate.se, estimate.n - 1)
     wins = sum(difference > 0 for difference in differences)
     losses = sum(difference < 0 for difference in differences)
+    interval = estimate.interval
+    if interval is not None and all(0 <= mean <= 1 for mean in (*a, *b)):
+        interval = replace(interval, low=max(-1.0, interval.low), high=min(1.0, interval.high))
     return PairedComparison(
         diff=estimate.mean,
         se=estimate.se,
-        interval=estimate.interval,
+        interval=interval,
         p=p,
         correlation=_correlation(a, b),
         n=estimate.n,

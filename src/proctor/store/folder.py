@@ -62,7 +62,7 @@ class RunFolder:
         except OSError as error:
             raise StoreError(
                 f"Cannot write to {self.path / RESULTS}: {error.strerror}. {len(self._unsaved)} finished "
-                f"rollouts are not saved; make room and go on with --resume {self.path}"
+                f"rollouts are not saved; make room and continue with --resume {self.path}"
             ) from error
         self._unsaved.clear()
 

@@ -87,6 +87,8 @@ def is_export(path: Path) -> bool:
 def open_answer(sql: str, folders: Sequence[Path], exports: Sequence[Path] = ()) -> Iterator[QueryAnswer]:
     """Run one query over the runs in these folders and over exported files."""
     duckdb, arrow = import_duckdb()
+    if not sql.strip(" \t\n;"):
+        raise ConfigError("The query is empty; write SQL, such as: select * from rollouts")
     with tempfile.TemporaryDirectory(prefix="proctor-query-") as scratch:
         settings = {
             "memory_limit": MEMORY,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli.commands.rerun import run_argument
-from proctor.cli.commands.shared_options import dir_option, json_option
+from proctor.cli.commands.shared_options import dir_option, finite_float, json_option
 from proctor.errors import ConfigError, StoreError, did_you_mean
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     metavar="RUN",
     help="Use the labels of this run, from which RUN was scored again.",
 )
-@click.option("--level", type=float, default=0.95, show_default=True, help="Confidence level of intervals.")
+@click.option(
+    "--level", type=finite_float, default=0.95, show_default=True, help="Confidence level of intervals."
+)
 @dir_option
 @json_option
 def agreement_command(

@@ -9,7 +9,7 @@ import click
 from proctor.api.audit import AuditEntry
 from proctor.api.common import Page
 from proctor.cli.commands.remote import call_server
-from proctor.cli.commands.shared_options import json_option
+from proctor.cli.commands.shared_options import FiniteRange, json_option
 from proctor.cli.views.formatting import format_moment, format_pairs
 from proctor.cli.views.page import print_table
 from proctor.cli.views.stdout import print_json
@@ -22,7 +22,7 @@ MOST = 1000
 @click.option("--user", metavar="NAME", help="Only changes that NAME made.")
 @click.option("--action", metavar="WORD", help="Only one action, such as token.add, or a kind: token.")
 @click.option("--target", metavar="TEXT", help="Only targets that contain TEXT.")
-@click.option("--days", type=click.FloatRange(min=0), help="Only the last DAYS days.")
+@click.option("--days", type=FiniteRange(min=0), help="Only the last DAYS days.")
 @click.option(
     "--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="Show the newest N entries."
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.commands.shared_options import dir_option, json_option
+from proctor.cli.commands.shared_options import FiniteRange, dir_option, finite_float, json_option
 from proctor.cli.options import complete_parameter
 from proctor.errors import ConfigError, did_you_mean
 
@@ -27,14 +27,16 @@ SHOWN_FLIPS = 10
 )
 @click.option(
     "--margin",
-    type=float,
+    type=finite_float,
     metavar="X",
     help="Also ask whether the candidate is equivalent within X, or no worse by more than X.",
 )
-@click.option("--level", type=float, default=0.95, show_default=True, help="Confidence level of intervals.")
+@click.option(
+    "--level", type=finite_float, default=0.95, show_default=True, help="Confidence level of intervals."
+)
 @click.option(
     "--min-coverage",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     help="Share of rollouts that must be scored for a verdict. [default: what each run was started with]",
 )
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric; repeatable.")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli.commands import hub
-from proctor.cli.commands.shared_options import env_dir_option, json_option
+from proctor.cli.commands.shared_options import FiniteRange, env_dir_option, json_option
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.environments import (
     checkup_document,
@@ -194,7 +194,7 @@ def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
     "--timeout",
     default=60.0,
     show_default=True,
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     help="Seconds for each step: loading, and starting, playing or scoring a rollout.",
 )
 @click.option("--strict", is_flag=True, help="Warnings fail too.")

@@ -100,9 +100,17 @@ def estimate_on_server(words: EvalArguments) -> None:
 
 def forecast_from(asked: EvaluationRequest, run: str) -> Forecast:
     from proctor.evaluation.forecast import forecast
-    from proctor.store.index import find_run, search_folders
+    from proctor.store.index import find_run, read_run, search_folders
 
-    return forecast(asked.prepared, find_run(run, search_folders()))
+    folder = find_run(run, search_folders())
+    pilot, environment = read_run(folder), asked.prepared.name
+    if pilot.env not in ("", environment):
+        echo(
+            f"Run {pilot.id} is of {pilot.env}, not of {environment}; the estimate holds if their rollouts "
+            f"are alike.",
+            err=True,
+        )
+    return forecast(asked.prepared, folder)
 
 
 def forecast_by_pilot(asked: list[EvaluationRequest], tasks: int, shown: Presentation) -> list[Forecast]:

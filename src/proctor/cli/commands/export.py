@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.commands.shared_options import dir_option
+from proctor.cli.commands.shared_options import dir_option, finite_float
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo
 from proctor.cli.views.formatting import format_quantity
@@ -38,11 +38,13 @@ SUFFIXES = {**{name: name for name in TABLES}, "eval": "inspect"}
 @click.option("--columns", metavar="NAMES", help="Only these columns, in this order, comma-separated.")
 @click.option(
     "--min-reward",
-    type=float,
+    type=finite_float,
     metavar="X",
     help="messages, preferences: lowest reward of a good example. [default: a pass; any for preferences]",
 )
-@click.option("--min-gap", type=float, metavar="X", help="preferences: smallest lead of the chosen one.")
+@click.option(
+    "--min-gap", type=finite_float, metavar="X", help="preferences: smallest lead of the chosen one."
+)
 @click.option("--all-pairs", is_flag=True, help="preferences: all pairs of a task, not best against worst.")
 @click.option(
     "--folder",
@@ -155,7 +157,11 @@ def export_training(folder: Path, kind: str, output: str, options: TrainingOptio
     ids = f", {counts.with_token_ids:,} with token ids" if counts.with_token_ids else ""
     echo(f"{written} from {format_quantity(counts.tasks, 'task')}{ids}", err=True)
     if counts.other_prompts:
-        echo(f"Left out {counts.other_prompts:,} pairs whose rollouts had different prompts.", err=True)
+        left_out = format_quantity(counts.other_prompts, "pair")
+        echo(f"Left out {left_out} whose rollouts had different prompts.", err=True)
+    if counts.same_answers:
+        left_out = format_quantity(counts.same_answers, "pair")
+        echo(f"Left out {left_out} whose rollouts gave the same answer.", err=True)
     report_faults(counts.faults, folder / RESULTS)
 
 

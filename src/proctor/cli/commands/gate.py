@@ -111,7 +111,15 @@ def check_runs(policy: GatePolicy, run: str, baseline: str | None, dirs: Sequenc
             baseline=[each.scores for each in pair.baseline],
         )
         gated.append(GatedPair(decide_gate(policy, given), pair.words))
-    return GateReport(gated, list(match.only_baseline))
+    measured = {pair.result.environment for pair in gated}
+    named = [rule.environment for rule in policy.rules if rule.environment is not None]
+    return GateReport(
+        gated,
+        {
+            **{name: "a rule is about it" for name in named if name not in measured},
+            **dict.fromkeys(match.only_baseline, "the baseline has it"),
+        },
+    )
 
 
 def write_report(path: Path, content: bytes) -> None:

@@ -18,7 +18,7 @@ import msgspec
 from proctor.api.people import Whoami
 from proctor.api.runs import Events, ResumeRequest, RunEdit, RunSharing, RunVisibility, RunVisibilityChange
 from proctor.cli.commands.remote import call_for_run, call_server
-from proctor.cli.commands.shared_options import confirm, json_option, limit_option, yes_option
+from proctor.cli.commands.shared_options import FiniteRange, confirm, json_option, limit_option, yes_option
 from proctor.cli.exits import exit_process, hosted_exit_code
 from proctor.cli.views.escape import echo
 from proctor.cli.views.stdout import ignore_closed_pipe, print_json, print_json_line
@@ -124,7 +124,7 @@ def info_command(run_id: str, as_json: bool) -> None:
 )
 @click.option(
     "--poll-interval",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     default=10.0,
     show_default=True,
     help="Seconds between polls when the server's event stream is unavailable.",
@@ -299,9 +299,7 @@ def stop_command(run_ids: tuple[str, ...], reason: str, yes: bool, as_json: bool
 @click.command("resume")
 @runs_argument
 @click.option("--timeout-minutes", type=click.IntRange(1, 1440), help="A new time limit.")
-@click.option(
-    "--max-cost", type=click.FloatRange(0, min_open=True), help="A new limit on the run's total cost."
-)
+@click.option("--max-cost", type=FiniteRange(0, min_open=True), help="A new limit on the run's total cost.")
 @json_option
 def resume_command(
     run_ids: tuple[str, ...], timeout_minutes: int | None, max_cost: float | None, as_json: bool
@@ -400,13 +398,13 @@ def share_command(run_id: str, visibility: RunVisibility | None, new_link: bool,
 @runs_argument
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     metavar="SECONDS",
     help="Give up after this long, with exit code 124.",
 )
 @click.option(
     "--min-coverage",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     help="Share of rollouts that must be scored for exit code 0.",
 )
 @json_option

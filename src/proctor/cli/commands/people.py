@@ -24,7 +24,7 @@ from proctor.api.people import (
 )
 from proctor.api.runner import HostToken, NewHost
 from proctor.cli.commands.remote import api_path, call_server, describe_expiry, print_change
-from proctor.cli.commands.shared_options import confirm, json_option, yes_option
+from proctor.cli.commands.shared_options import FiniteRange, confirm, json_option, yes_option
 from proctor.cli.hidden import create_private_file
 from proctor.cli.views.escape import echo
 from proctor.cli.views.formatting import format_day
@@ -176,9 +176,7 @@ def token_group() -> None:
     type=click.Choice(SCOPES),
     help="What the token allows; repeatable. [default: everything you may do, except admin]",
 )
-@click.option(
-    "--expires-days", type=click.FloatRange(min=0, min_open=True), metavar="N", help="[default: 90]"
-)
+@click.option("--expires-days", type=FiniteRange(min=0, min_open=True), metavar="N", help="[default: 90]")
 @click.option("--no-expiry", is_flag=True, help="Valid until it is revoked.")
 @click.option(
     "--host",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.commands.shared_options import dir_option, json_option
+from proctor.cli.commands.shared_options import FiniteRange, dir_option, json_option
 from proctor.cli.options import complete_parameter
 from proctor.errors import ConfigError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from proctor.cli.commands.run_sides import SideRuns
     from proctor.comparison.design import DesignGoal, EvaluationDesign
 
-above_zero = click.FloatRange(0, min_open=True)
+above_zero = FiniteRange(0, min_open=True)
 
 
 @click.command("plan", short_help="Say how many tasks and rollouts you need, and what a budget can show.")
@@ -37,21 +37,21 @@ above_zero = click.FloatRange(0, min_open=True)
 @click.option("--most-tasks", type=click.IntRange(min=2), metavar="N", help="There are only N tasks.")
 @click.option(
     "--power",
-    type=click.FloatRange(0.5, 0.999, min_open=True),
+    type=FiniteRange(0.5, 0.999, min_open=True),
     default=0.8,
     show_default=True,
     help="How often to find the difference if it is there.",
 )
 @click.option(
     "--level",
-    type=click.FloatRange(0.5, 0.999),
+    type=FiniteRange(0.5, 0.999),
     default=0.95,
     show_default=True,
     help="Confidence level of intervals; tests are made at 1 - level.",
 )
 @click.option(
     "--correlation",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     default=0.5,
     show_default=True,
     help="Correlation of the two models' task scores, if there is no --against to measure it.",

@@ -68,7 +68,7 @@ def rerun_command(run: str, env: str | None, dirs: tuple[str, ...], **values: An
 @env_option
 @settings_options(EvalConfig)
 @dir_option
-@limit_option(SHOWN_DECISIONS)
+@limit_option(SHOWN_DECISIONS, "--show")
 @json_option
 def changed_command(
     run: str, env: str | None, dirs: tuple[str, ...], most: int, as_json: bool, **values: Any

@@ -71,12 +71,15 @@ def rescore_command(
     from proctor.evaluation.reuse import plan_rescore
     from proctor.evaluation.score_moves import find_moves
     from proctor.store.index import find_run, search_folders
+    from proctor.support.logs import log_printed, run_context
+    from proctor.support.output_capture import OutputCapture
 
     configure_logging(False)
     adopt_context(os.environ)
     folder = find_run(run, search_folders(dirs))
     overrides = parse_overrides(env, values)
-    prepared, model = prepare_rescoring(read_recorded_settings(folder), overrides, os.environ)
+    with OutputCapture(log_printed), run_context(0):
+        prepared, model = prepare_rescoring(read_recorded_settings(folder), overrides, os.environ)
     plan = plan_rescore(prepared, folder)
     report_left_out(plan.left_out)
     shown = Presentation(disable_tui=disable_tui, json=as_json)

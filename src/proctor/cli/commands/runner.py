@@ -15,6 +15,7 @@ from proctor.cli.commands.server_options import (
     metrics_option,
     positive,
 )
+from proctor.cli.commands.shared_options import FiniteRange
 from proctor.cli.views.escape import echo
 from proctor.client.contexts import Context
 from proctor.cluster.address import parse_address
@@ -27,8 +28,8 @@ from proctor.support.logs import log
 from proctor.support.metrics_address import MetricsAddress
 from proctor.support.structured_logs import LogFormat, set_up_logging
 
-cpus = click.FloatRange(min=0, min_open=True)
-amount = click.FloatRange(min=0)
+cpus = FiniteRange(min=0, min_open=True)
+amount = FiniteRange(min=0)
 RUNS_HERE, RUNS_ON_CLUSTER = 2, 10_000
 
 

@@ -24,6 +24,7 @@ from proctor.cli.commands.server_options import (
     metrics_option,
     positive,
 )
+from proctor.cli.commands.shared_options import FiniteRange
 from proctor.cli.commands.stopped_server import opened_database, server_packages, shorten_path
 from proctor.cli.commands.storage import storage_command
 from proctor.cli.views.escape import echo
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     "--drain-seconds",
     default=0.0,
     show_default=True,
-    type=click.FloatRange(min=0.0),
+    type=FiniteRange(min=0.0),
     help="Keep answering for this long after SIGTERM, while /ready tells load balancers to go elsewhere.",
 )
 @click.option(
@@ -180,7 +181,7 @@ if TYPE_CHECKING:
     "--lease-seconds",
     default=30.0,
     show_default=True,
-    type=click.FloatRange(min=1.0),
+    type=FiniteRange(min=1.0),
     help="Another host takes over a run whose host has been silent for this long.",
 )
 @click.option(
@@ -192,7 +193,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--default-balance",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0),
     metavar="USD",
     help="What new users may spend on models; new teams get nothing. Without it, there is no limit.",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, TypeVar
 
 import click
@@ -13,6 +14,31 @@ from proctor.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+class FiniteFloat(click.types.FloatParamType):
+    """A number. Python reads "nan" and "inf" as numbers too, and nothing is ever below nan, so that a check
+    against it would always pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        return require_finite(self, super().convert(value, param, ctx), param, ctx)
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds, of which nan is outside."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        return require_finite(self, super().convert(value, param, ctx), param, ctx)
+
+
+def require_finite(
+    kind: click.ParamType[Any], number: float, param: click.Parameter | None, ctx: click.Context | None
+) -> float:
+    if not isfinite(number):
+        kind.fail(f"{number} is not a finite number.", param, ctx)
+    return number
+
+
+finite_float = FiniteFloat()
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 env_dir_option = click.option(
@@ -33,9 +59,9 @@ dir_option = click.option(
 )
 
 
-def limit_option(default: int) -> Callable[[F], F]:
+def limit_option(default: int, flag: str = "-n") -> Callable[[F], F]:
     return click.option(
-        "-n",
+        flag,
         "most",
         type=click.IntRange(min=-1),
         default=default,

@@ -18,7 +18,7 @@ import msgspec
 from proctor.api.people import Whoami
 from proctor.api.runs import Permissions
 from proctor.cli.commands.remote import call_server
-from proctor.cli.commands.shared_options import confirm, json_option, yes_option
+from proctor.cli.commands.shared_options import FiniteRange, confirm, finite_float, json_option, yes_option
 from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, exit_process, hosted_exit_code
 from proctor.cli.views.escape import echo
 from proctor.cli.views.stdout import print_json
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @click.option("--wait", is_flag=True, help="Follow the run until it ends, and show its report.")
 @click.option(
     "--fail-under",
-    type=float,
+    type=finite_float,
     metavar="SCORE",
     help="Wait, and exit with 1 if the mean reward over all attempts, failed ones as 0, is less.",
 )
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 @click.option("--secrets-file", metavar="FILE", help="Its secrets, as JSON or NAME=VALUE lines; - for stdin.")
 @click.option("--allow-network-access", is_flag=True, help="Let the rollout reach the internet.")
 @click.option("--timeout-minutes", type=click.IntRange(1, 1440), default=120, show_default=True)
-@click.option("--max-cost", type=click.FloatRange(0, min_open=True), help="Stop it at this many dollars.")
+@click.option("--max-cost", type=FiniteRange(0, min_open=True), help="Stop it at this many dollars.")
 @json_option
 def submit_command(config: Path, **options: Any) -> None:
     """Play the recipe FILE on the server you are logged in to.

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,8 @@ def list_command(what: str | None, source: str | None, url: str | None, most: in
     if source is not None and is_hub_reference(source):
         list_hub_tasks(source, most, as_json)
         return
-    entries = run_coroutine(list_remote_templates(url)) if url else list_local_tasks(source)
+    with redirect_stdout(sys.stderr):  # what the environment prints is no part of the answer
+        entries = run_coroutine(list_remote_templates(url)) if url else list_local_tasks(source)
     if as_json:
         print_json_line(entries)
         return
@@ -202,7 +204,8 @@ def describe_inputs(schema: Mapping[str, Any]) -> list[str]:
 def run_coroutine(work: Coroutine[Any, Any, Any]) -> Any:
     """The result; what the environment raises is one sentence and exit code 1."""
     try:
-        return asyncio.run(work)
+        with redirect_stdout(sys.stderr):
+            return asyncio.run(work)
     except RolloutError as error:
         raise ProctorError(str(error)) from error
 

@@ -10,7 +10,7 @@ import click
 from proctor.api.common import Page
 from proctor.api.ledger import Balance, Entry, Grant, ModelInfo, ModelPrice, NewPrice, UsageTotal
 from proctor.cli.commands.remote import call_server, print_change
-from proctor.cli.commands.shared_options import json_option
+from proctor.cli.commands.shared_options import FiniteRange, finite_float, json_option
 from proctor.cli.views.escape import echo
 from proctor.cli.views.formatting import format_dollars
 from proctor.cli.views.page import TableColumn, print_table
@@ -46,7 +46,7 @@ def wallet_group(context: click.Context, team: str | None, as_json: bool) -> Non
 
 @wallet_group.command("usage")
 @click.option("--run", metavar="ID", help="Only this run.")
-@click.option("--days", type=click.FloatRange(min=0), help="Only the last DAYS days.")
+@click.option("--days", type=FiniteRange(min=0), help="Only the last DAYS days.")
 @team_option
 @json_option
 def usage_command(run: str | None, days: float | None, team: str | None, as_json: bool) -> None:
@@ -68,9 +68,9 @@ def prices_command(as_json: bool) -> None:
 
 @wallet_group.command("price")
 @click.argument("model")
-@click.argument("input_usd", type=click.FloatRange(min=0), metavar="INPUT")
-@click.argument("output_usd", type=click.FloatRange(min=0), metavar="OUTPUT")
-@click.option("--cached", type=click.FloatRange(min=0), help="Price of cached input.")
+@click.argument("input_usd", type=FiniteRange(min=0), metavar="INPUT")
+@click.argument("output_usd", type=FiniteRange(min=0), metavar="OUTPUT")
+@click.option("--cached", type=FiniteRange(min=0), help="Price of cached input.")
 @json_option
 def price_command(
     model: str, input_usd: float, output_usd: float, cached: float | None, as_json: bool
@@ -95,7 +95,7 @@ def price_command(
 
 @wallet_group.command("grant", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
-@click.argument("usd", type=float)
+@click.argument("usd", type=finite_float)
 @click.option("--note", default="", help="A note to store with the grant.")
 @json_option
 def grant_command(name: str, usd: float, note: str, as_json: bool) -> None:

@@ -115,7 +115,7 @@ def advise(design: EvaluationDesign) -> Iterator[str]:
         how = "taken as independent" if gain is None else f"correlation {design.goal.correlation:g}"
         yield (
             f"'finds' is the difference that a comparison of two such runs finds in {design.goal.power:.0%} "
-            f"of cases. How the scores of the two models go together is assumed ({how}); --against RUN "
+            f"of cases. How the scores of the two models correlate is assumed ({how}); --against RUN "
             f"measures it."
         )
     if any(row.fewest_tasks is not None for row in design.rows):

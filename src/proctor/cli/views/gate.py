@@ -19,6 +19,7 @@ STYLES = {"PASS": DONE, "FAIL": BAD, "INCONCLUSIVE": WARN}
 MARKS = {"PASS": "✅", "FAIL": "❌", "INCONCLUSIVE": "❔"}
 SHOWN_TASKS = 5
 INDENT = "  "
+NO_RULE = "no rule of the policy is about this environment"
 RULE = 16
 """Columns before the text of a rule."""
 
@@ -44,25 +45,27 @@ class GateReport(msgspec.Struct, frozen=True):
     """The verdict on every environment."""
 
     pairs: Sequence[GatedPair]
-    missing: Sequence[str]
-    """Environments that only the baseline has: nothing was measured there."""
+    missing: Mapping[str, str]
+    """Environments where nothing was measured → what asks for them: the baseline, or a rule."""
 
     @property
     def outcome(self) -> GateOutcome:
-        outcomes = [pair.result.outcome for pair in self.pairs]
+        outcomes = [pair.result.outcome for pair in self.pairs if pair.result.rules]
         return combine_outcomes([*outcomes, "INCONCLUSIVE"] if self.missing else outcomes)
 
     def document(self) -> dict[str, Any]:
         return {
             "outcome": self.outcome,
             "environments": [pair.result for pair in self.pairs],
-            "missing": self.missing,
+            "missing": list(self.missing),
         }
 
 
 def gate_lines(report: GateReport, width: int | None) -> Iterator[StyledLine]:
     for pair in report.pairs:
         yield styled_line((one_line(pair.title), STRONG))
+        if not pair.result.rules:
+            yield styled_line(INDENT, (NO_RULE, DIM))
         for rule in pair.result.rules:
             yield styled_line(
                 INDENT, (f"{rule.outcome:<12}  ", STYLES[rule.outcome]), f"{one_line(rule.rule)}  "
@@ -72,8 +75,8 @@ def gate_lines(report: GateReport, width: int | None) -> Iterator[StyledLine]:
         if pair.compared is not None and pair.result.outcome != "PASS":
             yield from task_lines(pair.compared, SHOWN_TASKS, "proctor eval compare shows all")
         yield styled_line()
-    for name in report.missing:
-        yield styled_line((f"{one_line(name)} was not run; the baseline has it.", WARN))
+    for name, reason in report.missing.items():
+        yield styled_line((f"{one_line(name)} was not run; {reason}.", WARN))
     yield styled_line((report.outcome, STYLES[report.outcome]))
 
 
@@ -83,11 +86,11 @@ def gate_markdown(report: GateReport) -> str:
     for pair in report.pairs:
         lines += [f"### {escape_markdown(pair.title)}", ""]
         rows = [(f"{MARKS[rule.outcome]} {rule.outcome}", rule.rule, rule.text) for rule in pair.result.rules]
-        lines += markdown_table(("", "rule", "found"), rows)
+        lines += markdown_table(("", "rule", "found"), rows) if rows else [f"{NO_RULE}."]
         if pair.compared is not None:
             lines += task_markdown(pair.compared)
         lines.append("")
-    lines += [f"- {escape_markdown(name)} was not run; the baseline has it." for name in report.missing]
+    lines += [f"- {escape_markdown(name)} was not run; {reason}." for name, reason in report.missing.items()]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -111,12 +114,10 @@ def write_junit(report: GateReport) -> bytes:
                 kind = "failure" if rule.outcome == "FAIL" else "error"
                 found = ElementTree.SubElement(case, kind, type=rule.outcome, message=clean_xml(rule.text))
                 found.text = clean_xml("\n".join([rule.text, *list_flips(pair)]))
-    for name in report.missing:
+    for name, reason in report.missing.items():
         suite = ElementTree.SubElement(root, "testsuite", name=clean_xml(name), tests="1", errors="1")
         case = ElementTree.SubElement(suite, "testcase", classname=clean_xml(name), name="was run")
-        ElementTree.SubElement(
-            case, "error", type="INCONCLUSIVE", message="the baseline has it, this run not"
-        )
+        ElementTree.SubElement(case, "error", type="INCONCLUSIVE", message=f"was not run; {reason}")
     ElementTree.indent(root)
     document: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return document + b"\n"
@@ -140,8 +141,8 @@ def github_annotations(report: GateReport) -> Iterator[str]:
             if rule.outcome in levels:
                 title = escape_command(f"{pair.result.environment}: {rule.rule}", in_property=True)
                 yield f"::{levels[rule.outcome]} title={title}::{escape_command(rule.text)}"
-    for name in report.missing:
-        yield f"::warning title={escape_command(name, in_property=True)}::was not run; the baseline has it"
+    for name, reason in report.missing.items():
+        yield f"::warning title={escape_command(name, in_property=True)}::was not run; {reason}"
 
 
 def escape_command(text: str, in_property: bool = False) -> str:

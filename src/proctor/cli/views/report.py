@@ -66,7 +66,7 @@ def stopped_text(result: Result, prepared: Prepared) -> str:
     """Why a run stopped, if that is known, and how to continue it."""
     why = f"Stopped early: {result.run.note}." if result.run.note else "Stopped early."
     limit = " --max-cost MORE" if prepared.config.max_cost is not None and result.run.note else ""
-    return f"{why} Go on with: --resume {quote(strip_escapes(str(result.folder)))}{limit}"
+    return f"{why} Continue with: --resume {quote(strip_escapes(str(result.folder)))}{limit}"
 
 
 def report_title(result: Result) -> Text:
@@ -115,7 +115,7 @@ def stop_rows(result: Result) -> list[tuple[str, str]]:
         return []
     return [
         ("early stop", result.early_stop.text),
-        ("", "which allows for looking after every task; the interval of the reward is for a single look"),
+        ("", "This interval allows for looking after every task; that of the reward is for a single look."),
     ]
 
 
@@ -239,10 +239,10 @@ def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
 
 
 def describe_reused(summary: Summary) -> str:
-    """How many replies were not asked for, and what that saved."""
+    """How many replies were not requested again, and what that saved."""
     calls = sum(reused.calls for reused in summary.reused_replies.values())
     total = sum((reused.usage for reused in summary.reused_replies.values()), Usage())
-    text = f"{calls:,} {'reply' if calls == 1 else 'replies'} not asked for again"
+    text = f"{calls:,} {'reply' if calls == 1 else 'replies'} instead of new calls"
     text += f" ({total.input_tokens:,} tokens in, {total.output_tokens:,} out)"
     return text if summary.saved_usd is None else f"{text}, which saved {format_dollars(summary.saved_usd)}"
 

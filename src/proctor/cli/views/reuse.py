@@ -31,7 +31,8 @@ def decision_lines(plan: ReusePlan, most: int | None, width: int | None) -> Iter
     """The sums, and a line for all rollouts of a task that share their fate."""
     yield styled_line(f"Run {plan.origin.run_id}: {count_text(plan)} of {len(plan.decisions):,} rollouts")
     if plan.left_out:
-        yield styled_line((f"{format_quantity(len(plan.left_out), 'task')} of the run no longer there", DIM))
+        left_out = format_quantity(len(plan.left_out), "task")
+        yield styled_line((f"{left_out} of the run not in this evaluation", DIM))
     groups = list(group_decisions(plan.decisions))
     yield styled_line("")
     columns = [
@@ -46,7 +47,9 @@ def decision_lines(plan: ReusePlan, most: int | None, width: int | None) -> Iter
     ]
     yield from layout_table(columns, rows, width)
     if most is not None and len(groups) > most:
-        yield styled_line((f"… {format_quantity(len(groups) - most, 'more line')}; -n -1 shows all.", DIM))
+        yield styled_line(
+            (f"… {format_quantity(len(groups) - most, 'more line')}; --show -1 shows all.", DIM)
+        )
 
 
 def group_decisions(

@@ -48,6 +48,8 @@ class TrainingCounts(msgspec.Struct):
     with_token_ids: int = 0
     other_prompts: int = 0
     """Pairs left out because their rollouts were asked different things."""
+    same_answers: int = 0
+    """Pairs left out because their rollouts said the same, from which nothing is learned."""
     faults: int = 0
 
 
@@ -123,7 +125,11 @@ def build_pairs(
             if encode_messages(chosen.prompt) != encode_messages(rejected.prompt):
                 counts.other_prompts += 1
                 continue
-            yield build_pair(source, chosen, rejected)
+            pair = build_pair(source, chosen, rejected)
+            if pair["chosen"] == pair["rejected"]:
+                counts.same_answers += 1
+                continue
+            yield pair
 
 
 def choose_pairs(
