@@ -42,7 +42,7 @@ take time by the square of its length."""
 
 
 class PlainPainter(LinePainter):
-    """Writes lines without any colour."""
+    """Writes lines without any color."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)

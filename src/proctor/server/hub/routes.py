@@ -33,7 +33,7 @@ from proctor.api.hub import (
     Version,
 )
 from proctor.server.audit.changes import AuditDependency, name_changes
-from proctor.server.hub import catalogue, checks, records, tasks
+from proctor.server.hub import catalog, checks, records, tasks
 from proctor.server.hub.access import need_environment
 from proctor.server.hub.announcements import change_and_announce
 from proctor.server.hub.push import check_may_push, publish, read_push
@@ -124,13 +124,13 @@ def encode_push(received: ReceivedPush) -> bytes:
 @get(
     "/environments",
     summary="Environments you may read",
-    opt={**OPEN, **with_query(catalogue.EnvironmentQuery)},
+    opt={**OPEN, **with_query(catalog.EnvironmentQuery)},
 )
 async def list_environments(
     request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
 ) -> Page[EnvironmentInfo]:
-    wanted = decode_query(request.query_params.multi_items(), catalogue.EnvironmentQuery)
-    return await platform.database.read(catalogue.list_environments, caller, wanted)
+    wanted = decode_query(request.query_params.multi_items(), catalog.EnvironmentQuery)
+    return await platform.database.read(catalog.list_environments, caller, wanted)
 
 
 @get(
@@ -144,8 +144,8 @@ async def read_environment_facets(
     search: FromQuery[str | None] = None,
     mine: FromQuery[bool] = False,
 ) -> EnvironmentFacets:
-    wanted = catalogue.EnvironmentQuery(search=search, mine=mine)
-    return await platform.database.read(catalogue.count_facets, caller, wanted)
+    wanted = catalog.EnvironmentQuery(search=search, mine=mine)
+    return await platform.database.read(catalog.count_facets, caller, wanted)
 
 
 @get(ENVIRONMENT, summary="One environment, with its newest version", opt=OPEN)

@@ -213,7 +213,7 @@ class RunFeed:
         info = records.describe_row(row, None, records.QueueState())
         if row.status in ENDED:
             if info.score is None:
-                info = await self._service.read_summarised(row.id)
+                info = await self._service.read_summarized(row.id)
             return describe_change(info)
         opened = self._opened.open(row.id)
         summary = await opened.summary(row) if is_fresh else opened.last_summary

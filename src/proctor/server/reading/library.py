@@ -115,7 +115,7 @@ class ServerLibrary:
         found = await reading.database.read(describe_runs, self._caller, ids)
         unscored = [run.id for run in found if run.status in ENDED and run.score is None]
         for run_id in unscored[:MOST_UNSCORED]:
-            await reading.service.read_summarised(run_id)
+            await reading.service.read_summarized(run_id)
         if unscored:
             found = await reading.database.read(describe_runs, self._caller, ids)
         scores = await self._score_live([run.id for run in found if run.status not in ENDED])
