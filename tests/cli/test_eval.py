@@ -687,7 +687,7 @@ def test_a_run_that_is_told_to_terminate_ends_as_stopped(tmp_path: Path) -> None
 
     assert said.code == 5
     assert len(run.rows()) == 5
-    assert "Stopped early. Go on with: --resume outputs/evals/echo--scripted/" in said.stdout
+    assert "Stopped early. Continue with: --resume outputs/evals/echo--scripted/" in said.stdout
 
 
 def test_ctrl_c_twice_leaves_before_anything_was_asked_too(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ async def search_run(library: RunLibrary, request: ReadRequest) -> Download:
 
 
 async def stream_hits(reader: RunReader, query: SearchQuery) -> AsyncIterator[bytes]:
-    """One hit per line, as they are found. Whoever stops reading stops the search.
+    """One hit per line, as they are found. The search stops when the client stops reading.
 
     While the rows of a large run are still being read for the first time, it searches those that were.
     """

@@ -140,8 +140,8 @@ class ReaderTurns:
 
 
 class ReadTurns:
-    """Reads that are computed: a few at once for each reader, and the others wait, so that a reader who asks
-    for much keeps nobody waiting but themselves."""
+    """Reads that are computed: a few at once for each reader, and the others wait, so that a reader with
+    many requests delays only themselves."""
 
     def __init__(self) -> None:
         self._readers: WeakValueDictionary[str, ReaderTurns] = WeakValueDictionary()

@@ -96,7 +96,7 @@ def choose_fitting_blocks(blocks: Sequence[LineBlock], height: int) -> list[Line
 
 
 def layout_row(label: str, cells: Sequence[StyledLine], width: int, most_lines: int = 1) -> list[StyledLine]:
-    """A labelled line of cells in columns, so that neighbors stand under each other and nothing jumps."""
+    """A labelled line of cells in fixed columns, so that lines align and nothing jumps."""
     lines: list[StyledLine] = []
     drawn, used = styled_line((f"{label:<{LABEL}}", DIM)), LABEL
     for number, cell in enumerate(cells):

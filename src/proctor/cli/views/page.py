@@ -80,7 +80,7 @@ def print_lines(lines: Iterable[StyledLine]) -> None:
 class TableColumn(msgspec.Struct, frozen=True):
     name: str
     right: bool = False
-    """Numbers stand under each other by their last digit."""
+    """Numbers are aligned on their last digit."""
     may_shrink: bool = False
 
 

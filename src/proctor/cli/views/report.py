@@ -66,7 +66,7 @@ def stopped_text(result: Result, prepared: Prepared) -> str:
     """Why a run stopped, if that is known, and how to continue it."""
     why = f"Stopped early: {result.run.note}." if result.run.note else "Stopped early."
     limit = " --max-cost MORE" if prepared.config.max_cost is not None and result.run.note else ""
-    return f"{why} Go on with: --resume {quote(strip_escapes(str(result.folder)))}{limit}"
+    return f"{why} Continue with: --resume {quote(strip_escapes(str(result.folder)))}{limit}"
 
 
 def report_title(result: Result) -> Text:

@@ -194,7 +194,7 @@ def call_lines(use: ToolUse, look: TraceOptions, arrow: str = "→") -> Iterator
     name, values = one_line(use.name), use.values
     start = styled_line((f"{INDENT}{arrow} ", DONE), (name, STRONG))
     if values is None:
-        yield start + styled_line((" with arguments that are no JSON object", WARN))
+        yield start + styled_line((" with arguments that are not a JSON object", WARN))
         yield from look.text(use.arguments, f"{INDENT}{INDENT}  ")
         return
     words = ", ".join(f"{key}={encode_json(value)}" for key, value in values.items())

@@ -29,7 +29,7 @@ class DatasetInspector:
         self._settings = settings
         self._free = asyncio.Semaphore(AT_ONCE)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """Of each reader one: whoever has many slow files keeps nobody else waiting."""
+        """One per reader, so that a reader with many slow files delays no others."""
         self._work = settings.data / "scans"
         empty_sandbox_folder(self._work)
 

@@ -113,7 +113,7 @@ def remove_upload(connection: Connection, upload_id: str) -> None:
 
 
 def remove_old(connection: Connection, now: float) -> None:
-    """Drop what nobody continued."""
+    """Drop abandoned uploads."""
     connection.execute(delete(dataset_uploads).where(dataset_uploads.c.touched_at < now - KEPT_SECONDS))
 
 

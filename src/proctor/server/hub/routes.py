@@ -199,7 +199,7 @@ async def read_files(
         async with platform.blobs.local(row.source_sha256) as source:
             return await asyncio.to_thread(read_path, source, row.files, path, max_bytes)
     except FileNotFoundError as error:
-        raise NotFoundError("This version was deleted at this moment.") from error
+        raise NotFoundError("This version was just deleted.") from error
 
 
 @get(f"{VERSION}/tasks", summary="Its tasks, as its check found them")

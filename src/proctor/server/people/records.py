@@ -99,7 +99,7 @@ def disable_user(connection: Connection, name: str, disabled: bool) -> User:
 
 
 def set_server_admin(connection: Connection, name: str, is_admin: bool) -> User:
-    """Whoever becomes an admin needs a new token: those they have lack the scope."""
+    """A new admin needs a new token: those they have lack the scope."""
     find_user(connection, name)
     lock_admins(connection)
     connection.execute(update(users).where(users.c.name == name).values(is_admin=is_admin))

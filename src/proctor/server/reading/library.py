@@ -35,7 +35,7 @@ MOST_UNSCORED = 8
 """Runs of a list that have ended and whose report is made now."""
 MOST_SUITE_RUNS = 1_000
 NOT_AXES = {"env_id", "model", "agent", "name", "label", "output_dir"}
-"""Settings that are no axis of a sweep: they say where a run is, or stand beside it anyway."""
+"""Settings that are not an axis of a sweep: they say where a run is, or are shown anyway."""
 
 
 class RunReading:
