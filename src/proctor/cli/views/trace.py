@@ -45,7 +45,6 @@ INDENT = "  "
 LABEL = 12
 BAR = 40
 USUAL_ENDS = ("stop", "tool_calls")
-ONE_LINE_CALL = 72
 NARROW = 80
 
 
