@@ -296,7 +296,7 @@ def describe_plan(work: Workload, costs: UnitCosts) -> str:
 
 def describe_demands(work: Workload, costs: UnitCosts) -> str:
     """Who asks for the cores of servers and database, as Markdown."""
-    lines = ["| asked for by | a second | server cores | database cores |", "|---|---|---|---|"]
+    lines = ["| caused by | a second | server cores | database cores |", "|---|---|---|---|"]
     for each in sorted(list_demands(work, costs), key=lambda each: -each.per_second * each.server_ms):
         cores = (each.per_second * cost / 1e3 for cost in (each.server_ms, each.database_ms))
         used = " | ".join(f"{core:.2f}" for core in cores)

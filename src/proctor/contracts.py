@@ -114,11 +114,11 @@ class Workspace(Protocol):
         seconds: float,
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
-        door: HttpEndpoint | None = None,
+        endpoint: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
     ) -> CommandResult:
-        """Run a command there: `sh` runs a text, a list is run as it is. With a door, all its processes can
-        reach that endpoint over HTTP, and nothing else. It may also read `mounts`, paths of this machine."""
+        """Run a command: a string through `sh`, a list as it is. Its processes can reach `endpoint` over HTTP
+        and nothing else on the network, and can read `mounts`, paths on this machine."""
 
 
 class Toolbox(Protocol):
@@ -193,7 +193,7 @@ class Seat(Protocol):
         """Ask the evaluated model, or another one; the call is recorded, answered or not.
 
         `sampling` holds the environment's defaults; the user's settings override them when the evaluated
-        model is asked in its own role. `pieces` gets the reply as it is written, where the model streams.
+        model is called in its own role. `pieces` gets the reply as it is written, where the model streams.
         """
 
     async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:

@@ -105,7 +105,7 @@ class SystemMessage(AuthorMessage):
 
 
 class UserMessage(AuthorMessage):
-    """What the model is asked, or what the environment replies."""
+    """The prompt to the model, or the environment's reply."""
 
     role_name = "user"
 

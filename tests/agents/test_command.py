@@ -337,7 +337,7 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.doors: list[HttpEndpoint | None] = []
+        self.endpoints: list[HttpEndpoint | None] = []
 
     async def run(
         self,
@@ -346,10 +346,10 @@ class Folder:
         seconds: float,
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
-        door: HttpEndpoint | None = None,
+        endpoint: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
     ) -> CommandResult:
-        self.doors.append(door)
+        self.endpoints.append(endpoint)
         process = await asyncio.create_subprocess_exec(
             *command,
             cwd=self.path,
@@ -399,7 +399,7 @@ class Workshop:
 def play_inside(script: Script, agent: Command, path: Path) -> Rollout:
     workshop = Workshop(path)
     (rollout,) = asyncio.run(evaluate(workshop, Scripted(script), agent=agent))
-    assert all(door is not None for door in workshop.workspace.doors)
+    assert all(endpoint is not None for endpoint in workshop.workspace.endpoints)
     return rollout
 
 
@@ -447,9 +447,9 @@ def test_the_tiny_agent_works_in_a_workspace(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", list_shipped_programs())
 def test_every_shipped_program_can_be_filled_in(name: str) -> None:
-    door = HttpEndpoint("http://127.0.0.1:1", "key", "/nowhere", "model")
+    endpoint = HttpEndpoint("http://127.0.0.1:1", "key", "/nowhere", "model")
 
-    ready = build_invocation(resolve_program(name, {}), "the prompt", "/prompt", door)
+    ready = build_invocation(resolve_program(name, {}), "the prompt", "/prompt", endpoint)
 
     assert ready.stdin == b"the prompt"
     assert "{" not in "".join(ready.words[:2])

@@ -127,7 +127,7 @@ def test_a_failing_call_and_an_unknown_tool_are_told_to_the_model() -> None:
 def test_a_call_where_there_are_no_tools_is_told_too() -> None:
     rollout = play(exam(), [calls("search"), "done"])
 
-    assert results(rollout) == {"c-search": "There is no tool 'search' here, nor any other."}
+    assert results(rollout) == {"c-search": "There is no tool 'search'; this task has no tools."}
     assert rollout.outcome == "scored"
 
 

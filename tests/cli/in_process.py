@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from unittest.mock import patch
 
 from click.testing import CliRunner
 
@@ -20,9 +19,9 @@ class Printed:
 
 def run_command(*words: str, stdin: str = "") -> Printed:
     """What a command prints, and its exit code; stdin is not a terminal."""
-    with CliRunner().isolation(input=stdin) as (out, err, _), patch.object(sys, "argv", ["proctor", *words]):
+    with CliRunner().isolation(input=stdin) as (out, err, _):
         try:
-            run()
+            run(words)
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else 0
         sys.stdout.flush()

@@ -128,10 +128,10 @@ class Terminal:
         """Whether a line with this text is there, and ends before the last column."""
         return any(text in line and len(line) < self.screen.columns for line in self.lines())
 
-    def colour_of(self, text: str) -> str:
+    def color_of(self, text: str) -> str:
         line = next(number for number, shown in enumerate(self.screen.display) if text in shown)
-        colour: str = self.screen.buffer[line][self.screen.display[line].index(text)].fg
-        return colour
+        color: str = self.screen.buffer[line][self.screen.display[line].index(text)].fg
+        return color
 
     def hides_cursor(self) -> bool:
         return bool(self.screen.cursor.hidden)
@@ -196,7 +196,7 @@ def test_a_user_sees_how_far_a_run_is_what_it_scores_and_what_failed(show: Show)
     assert "repeats 0.833" in terminal.line_with("metrics")
     assert terminal.line_with("tokens  ").split()[1:5] == ["12", "in", "11", "out"]
     assert "6 scored" in terminal.line_with("outcomes")
-    assert terminal.colour_of("2 model error") == "red"
+    assert terminal.color_of("2 model error") == "red"
     assert HARMLESS in terminal.line_with("last error")
     assert terminal.line_with("RequestRefusedError").endswith("…")
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proctor.cli.main import main
+from proctor.cli.app import run
 
 if TYPE_CHECKING:
     from tests.conftest import Provider, Ran
@@ -176,9 +176,8 @@ def say(
     monkeypatch.chdir(tmp_path)
 
     def say(*words: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["proctor", *words])
         with pytest.raises(SystemExit) as left:
-            main()
+            run(words)
         out, err = capsys.readouterr()
         assert isinstance(left.value.code, int)
         return Said(left.value.code, out, err)

@@ -44,13 +44,12 @@ def proctor() -> Run:
         said, complained = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
         with (
             patch.dict(os.environ, environ or {}),
-            patch.object(sys, "argv", ["proctor", *words]),
             patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(input.encode()))),
             redirect_stdout(said),
             redirect_stderr(complained),
             pytest.raises(SystemExit) as end,
         ):
-            app.run()
+            app.run(words)
         return Ran(int(end.value.code or 0), written(said), written(complained), Path())
 
     return run

@@ -51,8 +51,8 @@ def test_no_way_of_printing_lets_a_code_through(attack: str, capsys: pytest.Capt
         PlainPainter(stream).paint(styled_line(text), UNLIMITED),
         PlainPainter(stream).paint(styled_line(text), 60),
     ]
-    coloured = LinePainter(stream).paint(styled_line(text), 60)
-    for each in (shown.out, shown.err, strip_escapes(text), one_line(text), coloured, *drawn):
+    colored = LinePainter(stream).paint(styled_line(text), 60)
+    for each in (shown.out, shown.err, strip_escapes(text), one_line(text), colored, *drawn):
         assert not BEYOND.search(each), ascii(each)
         assert "ada" in each
 

@@ -49,7 +49,7 @@ def test_a_model_is_known_by_every_usual_way_to_write_it(written: str, listed: s
         "",
     ],
 )
-def test_a_model_that_is_not_listed_has_no_price_rather_than_a_neighbours(model: str) -> None:
+def test_a_model_that_is_not_listed_has_no_price_rather_than_a_neighbors(model: str) -> None:
     assert find_price(model) is None
 
 

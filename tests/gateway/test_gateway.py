@@ -1,4 +1,4 @@
-"""Doors as a program finds them: keys, paths, failures, streams; and what is in the trace afterwards."""
+"""Endpoints as a program finds them: keys, paths, failures, streams; and what is in the trace afterwards."""
 
 from __future__ import annotations
 
@@ -35,21 +35,23 @@ Answered = tuple[int, Any]
 
 
 class Program:
-    """A program at a door, as far as its requests."""
+    """A program at an endpoint, as far as its requests."""
 
-    def __init__(self, door: HttpEndpoint, session: aiohttp.ClientSession) -> None:
-        self.door = door
+    def __init__(self, endpoint: HttpEndpoint, session: aiohttp.ClientSession) -> None:
+        self.endpoint = endpoint
         self.session = session
-        self.headers: dict[str, str] = {"authorization": f"Bearer {door.key}"}
+        self.headers: dict[str, str] = {"authorization": f"Bearer {endpoint.key}"}
 
     async def post(self, path: str, body: Any) -> Answered:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        async with self.session.post(self.door.url + path, data=content, headers=self.headers) as answer:
+        async with self.session.post(self.endpoint.url + path, data=content, headers=self.headers) as answer:
             self.answer_headers = answer.headers
             return answer.status, json.loads(await answer.read())
 
     async def stream(self, path: str, body: Any) -> tuple[int, str]:
-        sent = self.session.post(self.door.url + path, json={**body, "stream": True}, headers=self.headers)
+        sent = self.session.post(
+            self.endpoint.url + path, json={**body, "stream": True}, headers=self.headers
+        )
         async with sent as answer:
             return answer.status, (await answer.read()).decode()
 
@@ -75,8 +77,8 @@ def at_a_door(
         seat = seat_at(RunContext(model, sampling={"temperature": 0.5}, first_repeat_seconds=0.0), 0)
         seat.trace.prompt = prompt or []
         try:
-            async with gateway.open(seat, max_requests) as door, aiohttp.ClientSession() as session:
-                return await visit(Program(door, session)), seat.trace
+            async with gateway.open(seat, max_requests) as endpoint, aiohttp.ClientSession() as session:
+                return await visit(Program(endpoint, session)), seat.trace
         finally:
             await gateway.close()
 
@@ -122,7 +124,7 @@ def test_nobody_gets_in_without_the_key(path: str, headers: dict[str, str]) -> N
 
 def test_either_header_carries_the_key() -> None:
     async def visit(program: Program) -> Answered:
-        program.headers = {"x-api-key": program.door.key, "authorization": "Bearer of something else"}
+        program.headers = {"x-api-key": program.endpoint.key, "authorization": "Bearer of something else"}
         return await program.post("/v1/messages", BODIES["/v1/messages"])
 
     (status, _), _, _ = at_a_door(["hello"], visit)
@@ -154,8 +156,8 @@ def test_what_is_being_asked_when_a_door_closes_ends_and_is_told_so() -> None:
         gateway = RolloutGateway("evaluated")
         seat = seat_at(RunContext(Scripted([Step(text="late", delay_seconds=60)])), 0)
         async with aiohttp.ClientSession() as session:
-            async with gateway.open(seat) as door:
-                asking = asyncio.create_task(Program(door, session).chat(*HI))
+            async with gateway.open(seat) as endpoint:
+                asking = asyncio.create_task(Program(endpoint, session).chat(*HI))
                 while not seat.trace.calls:
                     await asyncio.sleep(0.01)
             answered = await asyncio.wait_for(asking, SECONDS)
@@ -172,10 +174,10 @@ def test_what_is_being_asked_when_a_door_closes_ends_and_is_told_so() -> None:
 
 def test_the_socket_leads_to_the_same_place_and_is_nobody_elses() -> None:
     async def visit(program: Program) -> tuple[int, int]:
-        folder = Path(program.door.socket).parent
-        connector = aiohttp.UnixConnector(program.door.socket)
+        folder = Path(program.endpoint.socket).parent
+        connector = aiohttp.UnixConnector(program.endpoint.socket)
         async with aiohttp.ClientSession(connector=connector) as session:
-            status, _ = await Program(program.door, session).chat(*HI)
+            status, _ = await Program(program.endpoint, session).chat(*HI)
         return status, stat.S_IMODE(folder.stat().st_mode)
 
     assert at_a_door(["hello"], visit)[0] == (200, 0o700)
@@ -197,7 +199,7 @@ def test_a_model_that_fails_is_told_as_programs_expect_it(error: str, status: in
     async def visit(program: Program) -> list[tuple[int, Any]]:
         plain = await program.post("/v1/responses", BODIES["/v1/responses"])
         streamed = await program.stream("/v1/chat/completions", BODIES["/v1/chat/completions"])
-        failure = program.door.traffic.failure
+        failure = program.endpoint.traffic.failure
         return [plain, (streamed[0], json.loads(streamed[1])), (0, type(failure))]
 
     (plain, streamed, (_, failure)), trace, _ = at_a_door(
@@ -249,7 +251,7 @@ def test_a_stream_is_sent_while_the_model_writes(path: str) -> None:
 
     async def visit(program: Program) -> tuple[bytes, bytes]:
         sent = program.session.post(
-            program.door.url + path, json={**BODIES[path], "stream": True}, headers=program.headers
+            program.endpoint.url + path, json={**BODIES[path], "stream": True}, headers=program.headers
         )
         async with sent as answer:
             first = b""
@@ -358,7 +360,7 @@ def test_models_are_listed_and_everything_else_is_not_found() -> None:
     async def visit(program: Program) -> list[Any]:
         found = []
         for path in ("/v1/models", "/models/a/b", "/v1/embeddings"):
-            async with program.session.get(program.door.url + path, headers=program.headers) as answer:
+            async with program.session.get(program.endpoint.url + path, headers=program.headers) as answer:
                 found.append((answer.status, await answer.json()))
         return found
 
@@ -382,7 +384,7 @@ def test_tokens_are_estimated_without_asking_anybody() -> None:
 def test_after_the_last_request_the_door_says_no_and_the_rollout_is_truncated() -> None:
     async def visit(program: Program) -> tuple[list[int], bool]:
         codes = [(await program.chat(*HI))[0] for _ in range(3)]
-        return codes, program.door.traffic.refused
+        return codes, program.endpoint.traffic.refused
 
     (codes, refused), trace, _ = at_a_door(["hello"], visit, max_requests=2)
 
@@ -435,11 +437,11 @@ def test_a_later_turn_is_added_to_what_was_said_before() -> None:
         seat = seat_at(RunContext(model), 0)
         seat.trace.prompt = [{"role": "user", "content": "first"}]
         async with aiohttp.ClientSession() as session:
-            async with gateway.open(seat) as door:
-                await Program(door, session).chat({"role": "user", "content": "first"})
+            async with gateway.open(seat) as endpoint:
+                await Program(endpoint, session).chat({"role": "user", "content": "first"})
             seat.trace.completion.append({"role": "user", "content": "second"})
-            async with gateway.open(seat) as door:
-                await Program(door, session).chat({"role": "user", "content": "second"})
+            async with gateway.open(seat) as endpoint:
+                await Program(endpoint, session).chat({"role": "user", "content": "second"})
         await gateway.close()
         return seat.trace
 

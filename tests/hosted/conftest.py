@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from proctor.cli.main import main
+from proctor.cli.app import run as run_proctor
 from tests.conftest import Ran
 from tests.hosted.double import Double, doubled
 
@@ -29,9 +28,8 @@ def evals(
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["proctor", "eval", *words])
         with pytest.raises(SystemExit) as left:
-            main()
+            run_proctor(["eval", *words])
         told = capsys.readouterr()
         return Ran(int(left.value.code or 0), told.out, told.err, tmp_path)
 

@@ -311,4 +311,4 @@ def test_a_suite_with_limits_for_a_server_is_not_played_here_without_them(
     (tmp_path / "suite.toml").write_text(SUITE)
     done = proctor("eval", "run", "suite.toml")
     assert done.code == 2
-    assert "'timeout_minutes' is for runs on a server; give --hosted" in done.stderr
+    assert "'timeout_minutes' is for runs on a server; add --hosted" in done.stderr

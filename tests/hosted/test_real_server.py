@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,16 +30,15 @@ def evals(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Command:
     """`proctor eval …` as ada, in this process."""
-    from proctor.cli.main import main
+    from proctor.cli.app import run as run_proctor
 
     monkeypatch.setenv("PROCTOR_API_URL", served.url)
     monkeypatch.setenv("PROCTOR_API_KEY", served.user("ada").token)
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["proctor", "eval", *words])
         with pytest.raises(SystemExit) as left:
-            main()
+            run_proctor(["eval", *words])
         told = capsys.readouterr()
         return Ran(int(left.value.code or 0), told.out, told.err, tmp_path)
 

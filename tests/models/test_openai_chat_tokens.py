@@ -1,7 +1,7 @@
 """Conversations by token ids, against a server on this machine that has a tokenizer and a chat template.
 
 Its tokenizer knows all bytes and some longer pieces, and takes the longest; its model samples whatever it is
-told to, also pieces that the tokenizer would have joined. So a text that is tokenised again has other ids,
+told to, also pieces that the tokenizer would have joined. So a text that is tokenized again has other ids,
 as with the real ones.
 """
 
@@ -232,7 +232,7 @@ def test_an_answer_carries_the_ids_it_was_sampled_from_and_as() -> None:
     assert server.received[0][1]["return_token_ids"] is True
 
 
-def test_a_conversation_goes_on_with_the_sampled_ids_where_tokenising_again_would_drift() -> None:
+def test_a_conversation_goes_on_with_the_sampled_ids_where_tokenizing_again_would_drift() -> None:
     server = talk(TokenServer([bytewise("hello banana"), bytewise("ok")]), two_turns)
 
     expected = rendered([HELLO, {"role": "assistant", "content": "hello banana"}, MORE], (), True)

@@ -108,7 +108,7 @@ def test_what_cannot_be_run_is_listed_with_the_reason(here: Path) -> None:
     assert entry("notes") is None
 
 
-def test_settings_travel_with_a_wheel_and_those_of_a_neighbour_do_not_count(here: Path) -> None:
+def test_settings_travel_with_a_wheel_and_those_of_a_neighbor_do_not_count(here: Path) -> None:
     carried = "[tool.proctor.eval]\nnum_examples = 7"
     install("my_env", {"my_env.py": LOADER}, {"extra_metadata/pyproject.toml": carried})
     write(here / "site/pyproject.toml", "[project]\nname = 'another'\n[tool.proctor.eval]\nnum_examples = 99")

@@ -54,11 +54,11 @@ def test_a_path_to_a_file(home: Path, named: str) -> None:
     assert asked(load(found, {})) == "from a file"
 
 
-def test_a_file_may_import_its_neighbours(home: Path) -> None:
-    write(home / "envs/words.py", "WORD = 'from the neighbour'")
+def test_a_file_may_import_its_neighbors(home: Path) -> None:
+    write(home / "envs/words.py", "WORD = 'from the neighbor'")
     write(home / "envs/greeting.py", "import words\n" + source("x").replace('"x"', "words.WORD"))
 
-    assert word_of("envs/greeting.py") == "from the neighbour"
+    assert word_of("envs/greeting.py") == "from the neighbor"
 
 
 def test_a_file_whose_name_is_no_identifier(home: Path) -> None:

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from proctor.cli.main import main
+from proctor.cli.app import run
 from tests.conftest import Ran
 
 MAIN = """
@@ -81,9 +80,8 @@ def say(
     monkeypatch.chdir(tmp_path)
 
     def say(*words: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["proctor", *words])
         with pytest.raises(SystemExit) as left:
-            main()
+            run(words)
         out, err = capsys.readouterr()
         assert isinstance(left.value.code, int)
         return Ran(left.value.code, out, err, tmp_path)

@@ -221,12 +221,12 @@ def test_a_later_row_of_a_failed_rollout_counts_once_in_the_report(tmp_path: Pat
     failed = row(outcome="model_error", reward=None, error={"error": "ModelError"})
     write_run(tmp_path / "run", [failed, row(reward=0.5)], status="finished", planned=1)
 
-    summary = with_library(tmp_path, lambda library: summarise(library, "run"))
+    summary = with_library(tmp_path, lambda library: summarize(library, "run"))
 
     assert (summary.finished, summary.scored, summary.errors) == (1, 1, ())
 
 
-async def summarise(library: FolderLibrary, run_id: str) -> Any:
+async def summarize(library: FolderLibrary, run_id: str) -> Any:
     return await (await library.open(run_id)).summary()
 
 

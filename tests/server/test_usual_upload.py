@@ -34,11 +34,10 @@ def evaluate_echo() -> None:
     asyncio.run(evaluate(EchoEnvironment("say 1"), Scripted(["say 1"])))
 
 
-def run_echo(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
-    command = ["proctor", "eval", "run", "echo", "-m", "scripted", "-n", "1", "-r", "1", "-A", *words]
-    monkeypatch.setattr("sys.argv", command)
+def run_echo(*words: str) -> None:
+    command = ["eval", "run", "echo", "-m", "scripted", "-n", "1", "-r", "1", "-A", *words]
     with pytest.raises(SystemExit) as end:
-        app.run()
+        app.run(command)
     assert end.value.code == 0
 
 
@@ -54,10 +53,10 @@ def test_every_local_run_is_uploaded_if_the_settings_say_always(
     write_settings(tmp_path, 'upload = "always"\n')
 
     evaluate_echo()
-    run_echo(monkeypatch)
+    run_echo()
     assert uploaded(ada) == 2
 
-    run_echo(monkeypatch, "--no-upload")
+    run_echo("--no-upload")
     monkeypatch.setenv("PROCTOR_UPLOAD", "0")
     evaluate_echo()
     assert uploaded(ada) == 2
@@ -69,7 +68,7 @@ def test_a_variable_uploads_every_run_as_well(ada: Api, monkeypatch: pytest.Monk
 
     monkeypatch.setenv("PROCTOR_UPLOAD", "1")
     evaluate_echo()
-    run_echo(monkeypatch)
+    run_echo()
 
     assert uploaded(ada) == 2
 
@@ -78,7 +77,7 @@ def test_without_a_login_nothing_leaves_the_machine(served: Served, monkeypatch:
     monkeypatch.setenv("PROCTOR_UPLOAD", "1")
 
     evaluate_echo()
-    run_echo(monkeypatch)
+    run_echo()
 
     assert served.root.get("/runs")["items"] == []
 

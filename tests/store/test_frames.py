@@ -86,7 +86,7 @@ def test_every_library_has_the_same_columns_and_types_also_for_a_run_without_row
 
 def test_what_cannot_be_a_frame_is_refused_in_a_sentence(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = runs / "evals/echo--m/first"
-    with pytest.raises(ConfigError, match="polars, pandas or arrow, not of 'excel'"):
+    with pytest.raises(ConfigError, match="polars, pandas or arrow, not 'excel'"):
         load_frame(first, "excel")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="No run is named"):
         load_frame([])

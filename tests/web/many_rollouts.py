@@ -61,7 +61,7 @@ def vary_row(template: dict[str, Any], place: int, chance: random.Random) -> dic
 
 
 def write_log(folder: Path, lines: int) -> None:
-    """A log as a run writes it, with a traceback at every thousandth line and colours in between."""
+    """A log as a run writes it, with a traceback at every thousandth line and colors in between."""
     with (folder / "run.log").open("w", encoding="utf-8") as file:
         for number in range(1, lines + 1):
             stamp = f"2026-11-16T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z"

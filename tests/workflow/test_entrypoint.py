@@ -29,7 +29,7 @@ def test_the_two_classes_of_an_entrypoint_are_found(tmp_path: Path) -> None:
     assert (found.workflow.__name__, found.grader.__name__) == ("Solve", "Check")
 
 
-def test_they_may_be_imported_from_neighbours(tmp_path: Path) -> None:
+def test_they_may_be_imported_from_neighbors(tmp_path: Path) -> None:
     folder = write(tmp_path, parts_of_it=CLASSES, main="from parts_of_it import Check, Solve\n")
 
     found = import_entrypoint(folder, "main.py")

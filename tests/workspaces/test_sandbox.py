@@ -126,8 +126,11 @@ def test_a_door_is_led_to_before_the_command_starts_and_root_is_left(user: Sandb
 
     words = told(("agent", "--go"), forwards=(lead,), user=user)
 
-    assert "--bind /made/door.sock /run/proctor/door" in words
-    assert f" /run/proctor/gate /usr/bin/python3 -IS -c SCRIPT out 4000 /run/proctor/door {word} -- " in words
+    assert "--bind /made/door.sock /run/proctor/endpoint" in words
+    assert (
+        f" /run/proctor/gate /usr/bin/python3 -IS -c SCRIPT out 4000 /run/proctor/endpoint {word} -- "
+        in words
+    )
     assert words.endswith(" sh /workspace agent --go ")
 
 

@@ -394,11 +394,11 @@ def test_a_program_without_a_network_reaches_the_door_and_nothing_else() -> None
             path = f"{private}/door.sock"
             await web.UnixSite(runner, path).start()
             listener = socket.create_server(("127.0.0.1", 0))
-            door = HttpEndpoint(f"http://127.0.0.1:{listener.getsockname()[1]}", "key", path)
+            endpoint = HttpEndpoint(f"http://127.0.0.1:{listener.getsockname()[1]}", "key", path)
             folder = rollout.folders[place]
-            words = ["python3", "-c", get, door.url]
-            ran = await folder.run(words, seconds=30, door=door)
-            again = await folder.run(words, seconds=30, door=door, stdin=b"unread")
+            words = ["python3", "-c", get, endpoint.url]
+            ran = await folder.run(words, seconds=30, endpoint=endpoint)
+            again = await folder.run(words, seconds=30, endpoint=endpoint, stdin=b"unread")
             shut = await folder.run(words, seconds=30)
             listener.close()
         await rollout.close()

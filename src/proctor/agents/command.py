@@ -134,23 +134,23 @@ class Command:
         if desk.tools and desk.workspace is None and not self.ignore_tools:
             raise AgentError(describe_unreachable_tools(self.name, [tool.name for tool in desk.tools]))
         prompt = prompt_of(desk.messages)
-        async with desk.door(max_requests=self.program.max_steps) as door:
-            ended = await self._run(desk, prompt, door)
-        self._judge(ended, desk, door)
-        answer = self._answer(ended, door)
-        if answer.strip() != door.traffic.last_text.strip():
+        async with desk.door(max_requests=self.program.max_steps) as endpoint:
+            ended = await self._run(desk, prompt, endpoint)
+        self._judge(ended, desk, endpoint)
+        answer = self._answer(ended, endpoint)
+        if answer.strip() != endpoint.traffic.last_text.strip():
             desk.add({"role": "assistant", "content": answer})  # the graded answer belongs in the trace
         return answer
 
-    async def _run(self, desk: Desk, prompt: str, door: HttpEndpoint) -> ProgramResult:
+    async def _run(self, desk: Desk, prompt: str, endpoint: HttpEndpoint) -> ProgramResult:
         workspace, program = desk.workspace, self.program
         runner: ProgramRunner = (
             HostProgramRunner()
             if workspace is None
-            else WorkspaceProgramRunner(workspace, program.mounts, door)
+            else WorkspaceProgramRunner(workspace, program.mounts, endpoint)
         )
         try:
-            invocation = build_invocation(program, prompt, runner.prompt_file, door)
+            invocation = build_invocation(program, prompt, runner.prompt_file, endpoint)
             if max(len(word.encode()) for word in invocation.words) >= LONGEST_WORD:
                 raise AgentError(
                     f"the prompt is too long for an argument of {self.name}; use {{prompt_file}}, or leave "
@@ -168,10 +168,10 @@ class Command:
         usual = PATH if workspace is not None else os.environ.get("PATH", os.defpath)
         return {"PATH": os.pathsep.join([*self.program.path, usual])}
 
-    def _judge(self, ended: ProgramResult, desk: Desk, door: HttpEndpoint) -> None:
+    def _judge(self, ended: ProgramResult, desk: Desk, endpoint: HttpEndpoint) -> None:
         """Raise the failure that ended the work, if any. A program that fails after the model did is not to
         blame, nor one whose requests were used up."""
-        traffic, is_well = door.traffic, ended.code in self.program.success_codes
+        traffic, is_well = endpoint.traffic, ended.code in self.program.success_codes
         if traffic.refused:
             return
         failure = traffic.main_failure or (None if is_well else traffic.failure)
@@ -188,13 +188,13 @@ class Command:
                 f"OPENAI_BASE_URL or ANTHROPIC_BASE_URL? {ended.stderr[-KEPT_CHARACTERS:]}".strip()
             )
 
-    def _answer(self, ended: ProgramResult, door: HttpEndpoint) -> str:
+    def _answer(self, ended: ProgramResult, endpoint: HttpEndpoint) -> str:
         where = self.program.answer
         if where == LAST_MESSAGE:
-            return door.traffic.last_text
+            return endpoint.traffic.last_text
         if where == STDOUT:
             return ended.stdout
-        if ended.file is None and not door.traffic.refused:
+        if ended.file is None and not endpoint.traffic.refused:
             raise AgentError(f"{self.name} did not write {where!r}, which was to hold its answer")
         return ended.file or ""
 

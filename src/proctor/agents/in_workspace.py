@@ -47,10 +47,10 @@ exit $code
 class WorkspaceProgramRunner:
     """A workspace, for one run of a program."""
 
-    def __init__(self, workspace: Workspace, mounts: Sequence[str], door: HttpEndpoint) -> None:
+    def __init__(self, workspace: Workspace, mounts: Sequence[str], endpoint: HttpEndpoint) -> None:
         self._workspace = workspace
         self._mounts = mounts
-        self._door = door
+        self._endpoint = endpoint
         self._mark = f"proctor-{secrets.token_hex(12)}"
         self._folder = f"/tmp/.{self._mark}"
         self.prompt_file = f"{self._folder}/prompt"
@@ -65,7 +65,7 @@ class WorkspaceProgramRunner:
             stdin=invocation.prompt.encode(),
             # A home of its own: a program's own notes are not changes to the task's files.
             variables={"HOME": f"{self._folder}/home", **invocation.variables},
-            door=self._door,
+            endpoint=self._endpoint,
             mounts=self._mounts,
         )
         if ran.code is None:

@@ -147,18 +147,18 @@ class ProgramInvocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_invocation(
-    program: AgentProgram, prompt: str, prompt_file: str, door: HttpEndpoint
+    program: AgentProgram, prompt: str, prompt_file: str, endpoint: HttpEndpoint
 ) -> ProgramInvocation:
     """Fill in the placeholders for one rollout, in a single pass."""
-    at_door = {"url": door.url, "key": door.key, "model": door.model}
-    values = {**at_door, "prompt": prompt, "prompt_file": prompt_file, "script": program.script or ""}
+    at_endpoint = {"url": endpoint.url, "key": endpoint.key, "model": endpoint.model}
+    values = {**at_endpoint, "prompt": prompt, "prompt_file": prompt_file, "script": program.script or ""}
     command = program.command
     if isinstance(command, str):
         words = ["sh", "-c", PLACEHOLDER.sub(lambda found: shlex.quote(values[found["name"]]), command)]
     else:
         words = [fill_placeholders(word, values) for word in command]
     given = {**ENDPOINT_VARIABLES, **program.env}
-    variables = {name: fill_placeholders(value, at_door) for name, value in given.items()}
+    variables = {name: fill_placeholders(value, at_endpoint) for name, value in given.items()}
     return ProgramInvocation(
         words=words,
         variables=variables,

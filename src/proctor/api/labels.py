@@ -107,7 +107,7 @@ class BlindMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BlindRollout(msgspec.Struct, frozen=True, kw_only=True):
-    """A rollout without anything that would sway who scores it: no score, no model, no id."""
+    """A rollout without anything that could bias the person who scores it: no score, no model, no id."""
 
     prompt: list[BlindMessage]
     completion: list[BlindMessage]

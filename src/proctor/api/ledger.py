@@ -25,7 +25,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     is_default: bool = False
     """Used where no model is named."""
     last: LastRun | None = None
-    """Its newest run of the environment that was asked for."""
+    """Its newest run of the requested environment."""
 
 
 class LastRun(msgspec.Struct, frozen=True, kw_only=True):

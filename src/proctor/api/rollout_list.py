@@ -90,7 +90,7 @@ class RolloutQuery(RolloutFilter, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class RolloutViewQuery(RolloutFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The list that one rollout is read in: its neighbours are those of the list."""
+    """The list that one rollout is read in: its neighbors are those of the list."""
 
     sort: RolloutSort = "task"
     most_events: Annotated[int, Meta(ge=1)] | None = None

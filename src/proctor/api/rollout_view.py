@@ -163,7 +163,7 @@ class EventContent(msgspec.Struct, frozen=True, kw_only=True):
     images: list[ImagePart] = []
     tools: list[ToolContent] = []
     request: CutText | None = None
-    """Of a judge or helper: what it was asked, as JSON."""
+    """Of a judge or helper: the request it got, as JSON."""
 
 
 class EventWindow(msgspec.Struct, frozen=True, kw_only=True):

@@ -114,7 +114,7 @@ class RowAttempt(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class RolloutRow(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One finished rollout, as a line of results.jsonl. State columns stand beside these fields."""
+    """One finished rollout, as a line of results.jsonl. State columns are further fields."""
 
     example_id: TaskId
     task_hash: str

@@ -39,7 +39,7 @@ async def run_command(rollout: TemplateRollout, params: Params, is_local: bool) 
         seconds=request.seconds,
         stdin=request.stdin,
         variables=request.variables,
-        door=None if request.door is None else HttpEndpoint(*request.door),
+        endpoint=None if request.door is None else HttpEndpoint(*request.door),
         mounts=request.mounts,
     )
     return {"code": ran.code, "output": ran.output}

@@ -1,6 +1,6 @@
 """A seat on the environment's side of a channel: the driver of the rollout asks its models.
 
-A judge with a model of its own is asked from here; its calls are kept and sent with the grade.
+A judge with a model of its own is called from here; its calls are kept and sent with the grade.
 """
 
 from __future__ import annotations

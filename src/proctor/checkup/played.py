@@ -30,7 +30,7 @@ LEAST_RUNS = 5
 """For discrimination: with fewer runs, nothing could stand out."""
 LEAST_COMMON_TASKS = 5
 LONG_ANSWER = 8
-"""Words from which on equal answers of different models are no coincidence."""
+"""How many words equal answers of different models need to be no coincidence."""
 ERROR_RATE = 0.05
 
 

@@ -1,4 +1,4 @@
-"""Are the tasks sound: told apart, the same every time, and not giving their answers away?
+"""Are the tasks sound: distinct, the same every time, and not giving their answers away?
 
 Knows nothing of playing them.
 """

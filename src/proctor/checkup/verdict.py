@@ -127,7 +127,7 @@ def find_endless_asking(trial: Trial) -> Iterator[Finding]:
     ]
     if ours:
         turns = len(ours[0].trace.calls) - 1
-        yield Finding("W313", f"an agent that says nothing was asked {turns} times, and would be asked on")
+        yield Finding("W313", f"an agent that says nothing got {turns} turns, and would get more")
 
 
 # What it was worth
@@ -158,7 +158,7 @@ def is_oracle(name: str) -> bool:
 
 
 def swapped_counterpart(oracle: str | None) -> str:
-    """Who says other tasks' answers in the same wrapping."""
+    """The agent that gives other tasks' answers in the same wrapping."""
     return (oracle or "").replace("oracle", SWAPPED)
 
 

@@ -24,7 +24,7 @@ class CheckupRequest(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 60.0
     """How long loading, reading the tasks, one rollout, or its scoring may take."""
     model: str | None = None
-    """Who answers what the environment asks beside the agent."""
+    """What answers the environment's own model calls, beside the agent."""
     only_tasks: bool = False
     """Read the tasks, and play nothing."""
 

@@ -13,6 +13,8 @@ from proctor import __version__
 from proctor.cli.views.escape import echo
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from click.shell_completion import CompletionItem
 
 SECTIONS = {
@@ -178,11 +180,12 @@ def proctor(context: str | None) -> None:
             os.environ.pop(above, None)
 
 
-def run() -> None:
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line with these arguments, or with the process's own, and exit."""
     from proctor.errors import ConfigError, ProctorError
 
     try:
-        code = proctor(prog_name="proctor", standalone_mode=False)
+        code = proctor(args=arguments, prog_name="proctor", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

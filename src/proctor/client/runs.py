@@ -49,7 +49,7 @@ STREAM_SECONDS = 300.0
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which runs to list; omitted fields are no condition. Names are those of the query."""
+    """Which runs to list; omitted fields do not filter. Names are those of the query."""
 
     environment: str | None = None
     status: RunStatus | None = None

@@ -47,7 +47,7 @@ ASK_SECONDS = 20.0
 
 
 class ClusterError(EnvError):
-    """The cluster could not do what it was asked; the process there, if any, may live or not."""
+    """The cluster could not do what was requested; a process there may or may not be running."""
 
 
 class ProcessLostError(ClusterError):

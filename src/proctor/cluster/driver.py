@@ -31,7 +31,7 @@ PROBE_SECONDS = 25.0
 
 
 class NoSuchProcessError(Exception):
-    """The driver was asked for a process that it does not know."""
+    """The driver got a request for a process that it does not know."""
 
 
 class RayDriver:

@@ -117,7 +117,7 @@ def compare_chosen(
 ) -> list[MeasureComparison]:
     """Compare the asked measures, each with a margin of its own; p-values are adjusted for each other.
 
-    A measure that should stay low is asked for with True: its sign is turned, so that a loss is a fall.
+    True marks a measure that should stay low: its sign is flipped, so that a loss is a fall.
     """
     pairs, _ = pair_tasks(pool_tasks(baseline), pool_tasks(candidate))
     measures = []

@@ -110,7 +110,7 @@ class MeasureComparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare_measure(
     name: str, baseline: Groups, candidate: Groups, options: ComparisonOptions, member: str = ""
 ) -> MeasureComparison:
-    """Compare the rollouts of tasks that stand in the same order on both sides; not yet a verdict."""
+    """Compare the rollouts of tasks that are in the same order on both sides; not yet a verdict."""
     ours, theirs = group_means(candidate), group_means(baseline)
     paired = compare_paired(ours, theirs, options.level)
     flips = is_zero_one(baseline) and is_zero_one(candidate)

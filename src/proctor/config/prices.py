@@ -1,7 +1,7 @@
 """What well-known models cost, in US dollars per million tokens.
 
 List prices of the makers' own APIs for requests of ordinary length: where a longer prompt has another price,
-the one below the threshold stands here. A model that is not listed has no price, rather than a neighbour's.
+the one below the threshold stands here. A model that is not listed has no price, rather than a neighbor's.
 Knows nothing of runs.
 """
 

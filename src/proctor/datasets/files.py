@@ -62,11 +62,6 @@ def read_rows(path: Path) -> Iterator[DataRow]:
         yield row
 
 
-def count_rows(path: Path) -> int:
-    """How many rows a file has, also counting those that cannot be read."""
-    return sum(1 for _ in scan_rows(path))
-
-
 def hash_file(path: Path) -> str:
     """The SHA-256 of a file's content: two files with the same hash are the same dataset."""
     digest = hashlib.sha256()

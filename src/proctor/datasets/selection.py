@@ -68,7 +68,7 @@ def select_rows(
     rows: Sequence[range] = (),
     most_listed: int | None = None,
 ) -> RowSelection:
-    """The rows that a limit, an offset or a list of ranges selects. Those that are no single range are listed
+    """The rows that a limit, an offset or a list of ranges selects. Those that are not one range are listed
     one by one; with `most_listed`, more than that are refused."""
     if total < 1:
         raise ConfigError("The dataset has no rows.")

@@ -32,7 +32,7 @@ class TokenBucket:
         self._used_until = clock()
 
     def spend(self, amount: float = 1.0) -> None:
-        """Use so much, before or after it is there; a negative amount is given back."""
+        """Use an amount, even before it is available; a negative amount is given back."""
         self._used_until = max(self._used_until, self._clock()) + amount * self.seconds_each
 
     def seconds_to_wait(self) -> float:

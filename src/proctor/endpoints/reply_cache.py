@@ -32,7 +32,7 @@ from proctor.trace import ModelCall, Reply
 FILE = "replies.sqlite"
 VERSION = 1
 BUSY_SECONDS = 5.0
-"""How long a writer waits for writers in other processes. Readers wait for nobody."""
+"""How long a writer waits for writers in other processes. Readers never wait."""
 SNAPSHOT_SECONDS = 0.1
 """How long replies are read from one state of the file. While it lasts, the file's log cannot shrink."""
 WRITES_AT_ONCE = 200
@@ -169,7 +169,7 @@ class CachedReplies:
         self._cache = cache
         self._key = key
         self._asked: dict[bytes, int] = {}
-        """How often each question was asked before."""
+        """How often each request was sent before."""
         self._open: dict[int, bytes] = {}
         """The keys of calls that are being answered, by the call's id."""
 

@@ -1,1 +1,1 @@
-"""A plan becomes events."""
+"""Play a plan of rollouts, and report each step as an event."""

@@ -79,7 +79,7 @@ class RecordedDesk:
 
     async def _result(self, name: str, arguments: str) -> Content:
         if self._toolbox is None:
-            return f"There is no tool {name[:100]!r} here, nor any other."
+            return f"There is no tool {name[:100]!r}; this task has no tools."
         return await self._toolbox.call(name, arguments)
 
     def add(self, message: Message) -> None:

@@ -1,7 +1,7 @@
 """How long a rollout has been waiting for a model.
 
-Tells a rollout that was too slow from one whose model left it without an answer until its time was up.
-Knows nothing of clocks, requests or traces.
+Distinguishes a rollout that was too slow from one whose model left it without an answer until its time was
+up. Knows nothing of clocks, requests or traces.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ModelWait:
         self._since = 0.0
         """When the present wait began, while there is one."""
         self._earlier = 0.0
-        """Seconds of waits that ended without an answer: whoever asked gave up."""
+        """Seconds of waits that ended without an answer because the caller gave up."""
         self._failure: ModelError | None = None
         """The provider's last failure; until it answers, the rollout is waiting for it."""
         self._has_answered = False
@@ -54,7 +54,7 @@ class ModelWait:
         self._failure = error
 
     def end_cancelled(self, now: float) -> None:
-        """Whoever asked gave up."""
+        """The caller gave up waiting."""
         self._pending -= 1
         if not self._is_waiting:
             self._earlier += now - self._since

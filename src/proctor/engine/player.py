@@ -48,9 +48,9 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Score a task's rollouts together."""
     max_retries: int = 0
     start_seconds: float | None = None
-    """What opening the environment for a rollout may take."""
+    """How long opening the environment for a rollout may take."""
     rollout_seconds: float | None = None
-    """What playing it may take from then on."""
+    """How long playing it may take after that."""
     scoring_seconds: float | None = None
     first_wait_seconds: float = 1.0
     """Wait before the first retry; doubles with each."""
@@ -133,7 +133,7 @@ class Player:
         self.stopping = True
 
     def play(self, unit: Unit) -> Awaitable[Sequence[Rollout]]:
-        """All rollouts of a unit; none if it was not to be started, or no model call can succeed."""
+        """All rollouts of a unit; none if the run is stopping or no model call can succeed."""
         if len(unit) == 1 and self.capacity is None:
             return self._play(unit[0], self._scorer(1), [])
         return self._play_together(unit)
@@ -169,7 +169,7 @@ class Player:
         return scorer if self._all_played is None else DeferredScorer(scorer, self._all_played)
 
     async def _play(self, slot: Slot, scorer: Scorer, started: list[Slot]) -> Sequence[Rollout]:
-        """One rollout with its retries; none if it was not to be started, or no model call can succeed.
+        """One rollout with its retries; none if the run is stopping or no model call can succeed.
 
         A group of which anything was started is played whole even after a stop: in part it is worth nothing.
         """

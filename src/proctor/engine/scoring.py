@@ -1,7 +1,7 @@
 """When a played rollout is scored: at once, together with its group, or after all others were played.
 
-A scorer hears of every rollout of its unit, failed ones included, so that the others do not wait for them.
-Knows nothing of what a score means.
+A scorer is notified of every rollout of its unit, failed ones included, so that the others do not wait for
+them. Knows nothing of what a score means.
 """
 
 from __future__ import annotations

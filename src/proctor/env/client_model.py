@@ -67,7 +67,7 @@ class ClientModel:
         return read_completion(answer, self.name)
 
     async def close(self) -> None:
-        """Whoever made the client closes it."""
+        """The creator of the client closes it."""
 
 
 def read_completion(answer: Any, name: str) -> Reply:

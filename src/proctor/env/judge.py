@@ -1,6 +1,6 @@
 """JudgeRubric: reward functions that ask a model for its opinion.
 
-The judge is asked through the rollout's seat, so that its calls are recorded, paced and costed like any
+The judge is called through the rollout's seat, so that its calls are recorded, paced and costed like any
 other. A judge that cannot answer, or whose verdict cannot be read, is a failure of the grader: never a
 zero for the model it judges. Knows nothing of what makes an answer right.
 """

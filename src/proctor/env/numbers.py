@@ -1,6 +1,6 @@
 r"""Read numbers as people and models write them: 1,234.5 · −3 · 12 % · 1/2 · \frac{1}{2} · 1.5 × 10^3.
 
-What could mean two things is not read at all: 1,23 and 1.2.3 are no numbers here. Knows nothing of grading.
+Ambiguous text is not read at all: 1,23 and 1.2.3 are not numbers here. Knows nothing of grading.
 """
 
 from __future__ import annotations

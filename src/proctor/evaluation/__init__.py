@@ -1,1 +1,1 @@
-"""The whole story of an evaluation: prepare, resume, execute, report; several side by side."""
+"""An evaluation from start to end: prepare, resume, execute, report; several side by side."""

@@ -14,7 +14,7 @@ FIRST_AT_ONCE = 4
 
 
 class Spending(Protocol):
-    """What a run has come to so far."""
+    """What a run has cost so far."""
 
     def spent_usd(self) -> float: ...
     def count_ended(self) -> int:

@@ -1,4 +1,4 @@
-"""Stop a run when its tasks have told enough: the mean is known precisely, or the comparison is decided.
+"""Stop a run when enough is known: the mean is known precisely, or the comparison is decided.
 
 A task counts once all its rollouts have ended and so have those of every task before it in the seeded random
 order: quick tasks that finish first must not decide alone. After every task the rule looks at a confidence
@@ -29,14 +29,14 @@ StopVerdict = Literal["better", "worse"]
 
 
 class StoppingRule(msgspec.Struct, frozen=True, kw_only=True):
-    """When a run has told enough."""
+    """When to stop a run."""
 
     halfwidth: float | None = None
     """Once the mean is known to within this much."""
     baseline: str = ""
     """Once it is better or worse than this run."""
     baseline_means: Mapping[TaskId, float] = {}
-    """What each of our tasks scored there; tasks without one tell nothing."""
+    """What each of our tasks scored there; tasks without one do not count."""
 
 
 class EarlyStop(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,8 @@ class EarlyStop(msgspec.Struct, frozen=True, kw_only=True):
     mean: float | None
     """Of the reward or, against a baseline, of the difference from it."""
     interval: Interval | None
-    """It holds however often was looked, unlike the interval of the reward, which is for a single look."""
+    """It stays valid however often it is checked, unlike the interval of the reward, which is for a single
+    look."""
     verdict: StopVerdict | None
     text: str
 

@@ -323,7 +323,7 @@ class Execution:
         return pool
 
     def _take_over(self, stored: StoredRollouts) -> None:
-        """Say what a resumed run had, and record which changes the user accepted."""
+        """Report what a resumed run had, and record which changes the user accepted."""
         earlier = self._earlier_metadata
         if "settled" not in earlier:  # a new run, or one that was prepared and never begun
             return

@@ -1,4 +1,4 @@
-"""Words → everything that is known before the first request: settings, agent, endpoint, environment."""
+"""Settings as given → everything that is known before the first request: agent, endpoint, environment."""
 
 from __future__ import annotations
 
@@ -239,9 +239,9 @@ def prepare(
     found: packages.EnvironmentLocation | None = None,
     endpoint: Endpoint | None = None,
 ) -> Prepared:
-    """Words → settings, agent, endpoint and a loaded environment. Sends no request.
+    """Resolve settings, agent and endpoint, and load the environment. Sends no request.
 
-    `origins` says where the words stand, if they are not flags; `agent` and `runtime` were made by hand;
+    `origins` says where each setting was given, if not as a flag; `agent` and `runtime` were made by hand;
     `found` is where the environment was fetched to; a given `endpoint` is taken as it is.
     """
     found = found or packages.find_environment(given["env_id"], given.get("env_dir_path", "./environments"))
@@ -283,7 +283,7 @@ def prepare(
 def resolve_agent_words(
     given: Mapping[str, Any], defaults: Mapping[str, Any], origins: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-    """The same words, where a model named in place of an agent becomes the model."""
+    """The same settings, where a model named in place of an agent becomes the model."""
     if "agent" not in given and "agent" not in defaults:
         return dict(given), dict(defaults), dict(origins)
     path = {**defaults, **given}.get("endpoints_path", DEFAULT_REGISTRY)
@@ -298,7 +298,7 @@ def resolve_agent_words(
 
 
 def refuse_second_environment(given: Mapping[str, Any], aliases: Collection[str]) -> None:
-    """Explain how to name several environments to a user who put the second in the place of the agent."""
+    """Explain how to name several environments, if the second was given in place of the agent."""
     word, first = given.get("agent"), given.get("env_id")
     if not isinstance(word, str) or word in aliases or is_agent(word):
         return
@@ -308,7 +308,7 @@ def refuse_second_environment(given: Mapping[str, Any], aliases: Collection[str]
         return
     if found.path is not None or found.registered:  # an installed package may well be called like a model
         raise ConfigError(
-            f"{word!r} is an environment, and this is the place of an agent; to evaluate several "
+            f"{word!r} is an environment, but an agent is expected here; to evaluate several "
             f"environments, put commas between them: {first},{word}"
         )
 

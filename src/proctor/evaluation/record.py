@@ -39,7 +39,7 @@ WRITE_EVERY_SECONDS = 0.01
 
 
 class RunRecord:
-    """What is known of a run so far: in its folder, in its tally, and to its listeners."""
+    """Everything recorded of a run so far: its folder, its tally, and what its listeners know."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class RunRecord:
         self.emit(RolloutsFinished(rollouts))
 
     def _report_first_scoring(self, rollouts: Sequence[Rollout]) -> None:
-        """If the first rollout that is scored fails in scoring, so may all others: say it before they are
+        """If the first rollout that is scored fails in scoring, so may all others: warn before they are
         paid for."""
         self._has_seen_scoring = self.tally.scored > 0  # before a resume
         for rollout in rollouts:
@@ -148,7 +148,7 @@ class RunRecord:
             if rollout.score is None and rollout.failure is not None and self._has_seen_scoring:
                 log.warning(
                     "The first rollout to be scored could not be: %s. If others fail like it, press Ctrl-C, "
-                    "mend the scoring, and continue with --resume.",
+                    "fix the scoring, and continue with --resume.",
                     rollout.failure.message.rstrip("."),
                 )
 
@@ -168,7 +168,7 @@ class RunRecord:
         self.emit(RunEnded(self.run))
 
     def emit(self, event: Event) -> None:
-        """Report to every listener; one that raises is logged and dropped, and the others hear on."""
+        """Report to every listener; one that raises is logged and dropped; the others still get events."""
         for listener in self.listeners:
             try:
                 listener(event)
@@ -210,7 +210,7 @@ class RunRecord:
         return None if planned is None else planned // self.plan.rollouts_per_task
 
     def _note_tasks(self) -> None:
-        """Note what is used rather than what was asked for; lazily read tasks are counted at the end."""
+        """Record what is used rather than what was requested; lazily read tasks are counted at the end."""
         counted = self.count_tasks()
         self._metadata["selection"] = self.prepared.selection(counted)
         self._metadata["resolved"] = msgspec.to_builtins(

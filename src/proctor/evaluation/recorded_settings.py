@@ -134,7 +134,7 @@ class RecordedAgent:
         self.name = name
 
     async def __call__(self, desk: Desk) -> str:  # noqa: ARG002
-        raise AgentError(f"{self.name} is not asked to work when its run is scored again")
+        raise AgentError(f"{self.name} does no work when its run is scored again")
 
 
 class OnDemandModel:
@@ -175,5 +175,5 @@ class OnDemandModel:
                 config = msgspec.convert(self._given, EvalConfig)
                 self._model = open_model(resolve_endpoint(config, self._environ))
             except ConfigError as error:
-                raise ModelError(f"{self.name} is asked as the judge, and cannot be: {error}") from error
+                raise ModelError(f"{self.name} is the judge, and cannot be called: {error}") from error
         return self._model

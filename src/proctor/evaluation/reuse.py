@@ -241,7 +241,7 @@ def decide_group(group: Sequence[Decision]) -> list[Decision]:
 
 
 def is_only_graded_differently(prepared: Prepared, task: Task, plays: StoredPlays, key: RolloutKey) -> bool:
-    """Whether the model was asked the same, and its answer ended the rollout, so that nothing but scoring
+    """Whether the model got the same request, and its answer ended the rollout, so that nothing but scoring
     could depend on what has changed."""
     if getattr(prepared.environment, "max_turns", None) != 1:
         return False

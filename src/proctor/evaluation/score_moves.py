@@ -1,6 +1,6 @@
 """What moved when a run was scored again: rollout by rollout, task by task, and on the whole.
 
-Knows rewards and nothing of how they came about.
+Knows rewards, and nothing of how they were computed.
 """
 
 from __future__ import annotations

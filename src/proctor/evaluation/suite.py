@@ -97,7 +97,7 @@ async def run_one(index: int, member: SuiteMember, services: SharedEndpoints) ->
 
 
 def report_failure(member: SuiteMember, reason: str) -> None:
-    """Report the end to listeners, which may not have heard of the run's start."""
+    """Report the end to listeners, which may have missed the run's start."""
     prepared = member.prepared
     failed = Run(
         id="",

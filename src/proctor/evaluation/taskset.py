@@ -90,7 +90,7 @@ class Taskset(Sequence[Task]):
     @overload
     def __getitem__(self, which: slice) -> Taskset: ...
     def __getitem__(self, which: int | str | slice) -> Task | Taskset:
-        """A task by its place or its slug, or several by a slice."""
+        """A task by its index or its slug, or several by a slice."""
         if isinstance(which, str):
             return self.by_slug(which)
         tasks = self._batch.tasks
@@ -125,7 +125,7 @@ class Taskset(Sequence[Task]):
         unminted = [task.slug for task in self if not task.template]
         if unminted:
             raise ConfigError(
-                f"Task {unminted[0]!r} was minted from no template, and cannot be written down."
+                f"Task {unminted[0]!r} was not made from a template, so it cannot be written to a file."
             )
         rows = [task_files.row_of(task) for task in self]
         if file.suffix == ".json":
@@ -175,7 +175,7 @@ class Taskset(Sequence[Task]):
     ) -> RemoteEnvironment:
         """The tasks as one environment that lives where a runtime has it."""
         if environment is not None:
-            raise ConfigError("A runtime has the environment already; give either it or an environment.")
+            raise ConfigError("A runtime has its own environment; give one or the other.")
         self._check_some()
         package = self._batch.package
         if package and isinstance(runtime, HostedRuntime) and runtime.environment is None:
@@ -264,7 +264,7 @@ class Job:
 
     @property
     def reward(self) -> float | None:
-        """The mean reward of what was scored; None if nothing was. Errors are no zeros."""
+        """The mean reward of what was scored; None if nothing was. Errors do not count as zeros."""
         return self.result.summary.reward.mean
 
     @property

@@ -1,6 +1,6 @@
 """Messages in OpenAI's shape, as several tools store them, in ours.
 
-Tool calls may stand there as objects or as JSON text. Knows nothing of tools or files.
+Tool calls may be objects or JSON text. Knows nothing of tools or files.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def write_folder(run: ForeignRun, run_id: str, path: Path) -> WrittenRun:
 def encode_line(row: Row) -> bytes:
     try:
         return msgspec.json.encode(row) + b"\n"
-    except Exception:  # half characters, keys that are no text
+    except Exception:  # half characters, keys that are not text
         return msgspec.json.encode(to_json_value(row)) + b"\n"
 
 

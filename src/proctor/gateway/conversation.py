@@ -62,7 +62,7 @@ class Conversation:
 
 
 class Memory:
-    """The model's replies in one session, to be recognised when the program sends them back.
+    """The model's replies in one session, to be recognized when the program sends them back.
 
     A program sends back only what its wire can carry. Memory restores what was lost, above all thoughts:
     some providers refuse to continue without them.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 WORKSPACE_PATH = "/workspace"
 """Path of the rollout's folder inside the sandbox."""
 MEGABYTE = 2**20
-SOCKET_PATH = "/run/proctor/door"
+SOCKET_PATH = "/run/proctor/endpoint"
 FRESH_PROC = 'mount -n -t proc -o nosuid,nodev,noexec proc /proc; exec "$@"'
 """The kernel lets an ordinary user mount /proc in a sandbox of its own only where an unmasked /proc is
 visible, and bubblewrap masks parts of root's. The unprivileged user that commands run as cannot read the

@@ -50,7 +50,7 @@ def listeners_for(config: EvalConfig, endpoint: Endpoint, shown: Presentation) -
 
 
 def choose_upload(*, asked: bool) -> Upload | None:
-    """The upload of a run: if it was asked for, or if your settings want every run uploaded."""
+    """The upload of a run: if requested, or if your settings upload every run."""
     if not asked and not read_user_settings(os.environ).upload:
         return None
     from proctor.listeners.upload import create_upload, create_usual_upload

@@ -146,7 +146,7 @@ class Upload:
         self.every_seconds = every_seconds
         self.run: RunInfo | None = None
         self.final_message = ""
-        """How it went, to be told when it is closed."""
+        """The result, reported when it is closed."""
         self._folder: Path | None = None
         self._news = asyncio.Event()
         self._ended: RunEnded | None = None

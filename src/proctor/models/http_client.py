@@ -137,7 +137,7 @@ class HttpClient:
         self, path: str, body: bytes, headers: Mapping[str, str] | None, feed: Callable[[bytes], None]
     ) -> bytes | None:
         """Give every event of a stream to `feed`, as it arrives. Raises ModelError if there is none; the body
-        of a response that is no stream is returned."""
+        of a response that is not a stream is returned."""
         async with self.passing(path, body, headers) as response:
             if 300 <= response.status < 400:
                 raise self._redirect_error(response)

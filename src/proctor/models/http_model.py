@@ -20,7 +20,7 @@ SAMPLE_BYTES = 120
 
 
 class StreamingRoute(msgspec.Struct, frozen=True):
-    """How an API is asked for a stream, and how the stream is read."""
+    """How a stream is requested from an API, and how it is read."""
 
     assembler: Callable[[], StreamAssembler]
     parameters: Mapping[str, Any] = {}

@@ -41,7 +41,7 @@ class PreparedRequest(NamedTuple):
 
 
 class HttpResponse:
-    """A response whose body has not been read. Whoever reads it releases it."""
+    """A response whose body has not been read; its reader releases it."""
 
     __slots__ = ("_connection", "_sending", "content", "headers", "status")
 

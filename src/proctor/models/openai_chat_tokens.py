@@ -1,7 +1,7 @@
 """A client for the OpenAI chat completions API with token ids in and out, for servers such as vLLM.
 
-Tokenising a text again may give other tokens than the model sampled. So this client continues a conversation
-on the ids of its last answer, which it keeps in the message as `native`, and has the server tokenise only
+Tokenizing a text again may give other tokens than the model sampled. So this client continues a conversation
+on the ids of its last answer, which it keeps in the message as `native`, and has the server tokenize only
 what follows. A conversation that was edited since is sent as messages again.
 
 The server has the tokenizer and the chat template; this client knows neither.

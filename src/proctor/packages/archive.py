@@ -16,7 +16,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -66,7 +66,6 @@ class ArchiveMember(msgspec.Struct, frozen=True):
 
 
 Files = Iterator[tuple[ArchiveMember, IO[bytes]]]
-Walk = Callable[[Path], Files]
 
 
 # Reading

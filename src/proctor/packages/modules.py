@@ -16,11 +16,11 @@ from typing import Any
 from proctor.errors import ConfigError, ProctorError, find_author_line, format_last_frames
 
 _folders: set[Path] = set()
-"""Folders that files were imported from, whose neighbours they may have imported by bare name."""
+"""Folders that files were imported from, whose neighbors they may have imported by bare name."""
 
 
 def import_from(root: Path, module: str) -> ModuleType:
-    """Import by name from a folder, so that the module can import its neighbours."""
+    """Import by name from a folder, so that the module can import its neighbors."""
     known = sys.modules.get(module)
     if known is not None and not str(getattr(known, "__file__", "") or "").startswith(str(root)):
         del sys.modules[module]

@@ -82,9 +82,9 @@ def follow_import(file: Path, tree: ast.Module, description: str, follow: bool) 
     origin = next((home for node in ast.walk(tree) if (home := origin_of_loader(node)) is not None), None)
     if origin is None:
         return EnvironmentSource(file=file, description=description)
-    neighbour = file.parent / f"{origin.rpartition('.')[2]}.py"
-    if follow and origin and neighbour.is_file():
-        behind = read_source(neighbour, follow=False)
+    neighbor = file.parent / f"{origin.rpartition('.')[2]}.py"
+    if follow and origin and neighbor.is_file():
+        behind = read_source(neighbor, follow=False)
         if behind.loader != "missing":
             return msgspec.structs.replace(behind, description=description or behind.description)
     return EnvironmentSource(file=file, description=description, loader="imported", takes_any=True)

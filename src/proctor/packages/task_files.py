@@ -80,8 +80,8 @@ def code_of(batch: Batch) -> str:
     source = batch.source
     if source is not None and not is_data(source):
         return str(source)
-    neighbour = None if batch.folder is None else batch.folder / ENV_FILE
-    return str(neighbour) if neighbour is not None and neighbour.is_file() else ""
+    neighbor = None if batch.folder is None else batch.folder / ENV_FILE
+    return str(neighbor) if neighbor is not None and neighbor.is_file() else ""
 
 
 def read_folder(folder: Path) -> Batch:
@@ -95,7 +95,7 @@ def read_folder(folder: Path) -> Batch:
             return msgspec.structs.replace(read_tasks(file), name=folder.name)
         module = import_file(file, file.stem)
         environments.update(environments_in(module))
-        tasks.update((task.slug, task) for task in tasks_in(module))  # neighbours import each other's tasks
+        tasks.update((task.slug, task) for task in tasks_in(module))  # neighbors import each other's tasks
     if not tasks:
         raise ConfigError(f"No file of {folder} has tasks; write tasks = […] into {folder.name}/tasks.py.")
     return Batch(name=folder.name, tasks=list(tasks.values()), environments=environments, folder=folder)
@@ -120,11 +120,11 @@ def has_tasks(folder: Path) -> bool:
 
 def find_environment_file(path: Path) -> list[Path]:
     """The file of the environment that belongs to a file of tasks."""
-    neighbour = path.parent / ENV_FILE
-    if path.name == ENV_FILE or not neighbour.is_file():
+    neighbor = path.parent / ENV_FILE
+    if path.name == ENV_FILE or not neighbor.is_file():
         return []
     is_tasks = is_data(path) or read_source(path).loader == "missing"
-    return [neighbour] if is_tasks else []
+    return [neighbor] if is_tasks else []
 
 
 # Python
@@ -174,11 +174,11 @@ def tasks_of(value: object) -> Sequence[Task]:
 
 
 def environments_in(module: ModuleType, follow: bool = True) -> dict[str, EnvironmentProtocol]:
-    """Environments of a module by name: its own, those of its templates, and of its neighbours'."""
+    """Environments of a module by name: its own, those of its templates, and of its neighbors'."""
     found: dict[str, EnvironmentProtocol] = {}
     for value in list(vars(module).values()):
         if isinstance(value, ModuleType):
-            if follow and are_neighbours(value, module):
+            if follow and are_neighbors(value, module):
                 found = {**environments_in(value, follow=False), **found}
             continue
         either: Sequence[Any] = (value, getattr(value, "__dict__", {}).get("environment"))
@@ -192,7 +192,7 @@ def is_environment(value: Any) -> bool:
     return not isinstance(value, type) and all(name in dir(value) for name in wanted)
 
 
-def are_neighbours(one: ModuleType, other: ModuleType) -> bool:
+def are_neighbors(one: ModuleType, other: ModuleType) -> bool:
     files = [getattr(module, "__file__", None) for module in (one, other)]
     return None not in files and len({str(Path(str(file)).parent) for file in files}) == 1
 
@@ -323,9 +323,9 @@ def build_environment(batch: Batch, named: FindEnvironment) -> TaskListEnvironme
 def members_of(batch: Batch, named: FindEnvironment) -> dict[str, EnvironmentProtocol]:
     members = dict(batch.environments)
     wanted = list(dict.fromkeys(task.env for task in batch.tasks))
-    neighbour = None if batch.folder is None else batch.folder / ENV_FILE
-    if neighbour is not None and neighbour.is_file() and any(name not in members for name in wanted):
-        members = {**environments_in(import_file(neighbour, neighbour.stem)), **members}
+    neighbor = None if batch.folder is None else batch.folder / ENV_FILE
+    if neighbor is not None and neighbor.is_file() and any(name not in members for name in wanted):
+        members = {**environments_in(import_file(neighbor, neighbor.stem)), **members}
     for name in wanted:
         if name not in members:
             installed = named(name) if name else None

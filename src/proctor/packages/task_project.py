@@ -48,8 +48,8 @@ def plan_task_project(path: Path, name: str | None = None) -> TaskProject | None
     if stands_for_folder:
         files = {each: folder / each for each in source_files(folder)}
     else:
-        neighbours = task_files.find_environment_file(path)
-        files = {f"tasks{path.suffix}": path, **{each.name: each for each in neighbours}}
+        neighbors = task_files.find_environment_file(path)
+        files = {f"tasks{path.suffix}": path, **{each.name: each for each in neighbors}}
     return TaskProject(name=chosen, files=files)
 
 

@@ -121,7 +121,7 @@ def read_preloads(path: Path | None) -> list[tuple[re.Pattern[str], str]]:
         return []
     try:
         listed = msgspec.json.decode(path.read_bytes(), type=list[Preload])
-    except (OSError, msgspec.MsgspecError):  # they are being built at this moment
+    except (OSError, msgspec.MsgspecError):  # they are being built right now
         return []
     return [(re.compile(each.pattern), ", ".join(map(write_link, each.files))) for each in listed]
 
@@ -141,7 +141,7 @@ def read_answer(
     encoding, suffix = choose_encoding(known, path, accept_encoding)
     try:
         body = known[path + suffix].read_bytes()
-    except OSError:  # they are being built at this moment
+    except OSError:  # they are being built right now
         return PageAnswer(503, {**SAFE_HEADERS, "content-type": "text/plain", "retry-after": "2"})
     tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
     sent = {**headers, "content-type": guess_type(path), "vary": "accept-encoding", "etag": tag}

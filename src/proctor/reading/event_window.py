@@ -1,6 +1,6 @@
 """The contents of a rollout's events: a window of them, a call as it was sent, one image.
 
-A long text is cut in its middle and says so; it comes whole if more characters are asked for. Knows nothing
+A long text is cut in its middle and says so; it comes whole if more characters are requested. Knows nothing
 of stores or HTTP.
 """
 

@@ -29,7 +29,7 @@ NextNumber = Callable[[TaskId], int]
 
 
 def read_foreign_entry(raw: bytes, index: int, next_number: NextNumber, cost_of: CostOf | None) -> EntryRow:
-    """The entry of a row that Proctor did not write. Raises one of UNREADABLE if it is no JSON object."""
+    """The entry of a row that Proctor did not write. Raises one of UNREADABLE if it is not a JSON object."""
     fields = adapt_row(msgspec.json.decode(raw, type=dict[str, Any]), index)
     if fields["rollout"] is None:
         fields["rollout"] = next_number(fields["example_id"])

@@ -27,7 +27,7 @@ from proctor.reading.event_window import (
 from proctor.reading.exchange import JSON, NDJSON, Download, ReadRequest
 from proctor.reading.failures import find_end_time, list_failures
 from proctor.reading.library import Batch, RunLibrary, RunReader
-from proctor.reading.neighbours import find_neighbours
+from proctor.reading.neighbors import find_neighbors
 from proctor.reading.replay_view import build_view
 from proctor.reading.replays import ReplayCache, UnreadableRowError
 from proctor.reading.rollout_index import RolloutIndex
@@ -112,7 +112,7 @@ class OpenRollout(msgspec.Struct, frozen=True):
         entry = self.index.entry(self.slot)
         replay = self.decode(raw)
         view = build_view(self.reader.id, entry, replay, self.reader.price_of, len(raw), query.most_events)
-        return msgspec.structs.replace(view, neighbours=find_neighbours(self.index, self.slot, query))
+        return msgspec.structs.replace(view, neighbours=find_neighbors(self.index, self.slot, query))
 
 
 def decode_slot(index: RolloutIndex, slot: int, raw: bytes) -> RolloutReplay:
@@ -200,7 +200,7 @@ async def search_run(library: RunLibrary, request: ReadRequest) -> Download:
 
 
 async def stream_hits(reader: RunReader, query: SearchQuery) -> AsyncIterator[bytes]:
-    """One hit per line, as they are found. Whoever stops reading stops the search.
+    """One hit per line, as they are found. The search stops when the client stops reading.
 
     While the rows of a large run are still being read for the first time, it searches those that were.
     """

@@ -171,7 +171,7 @@ OF_ROLLOUTS = (
     ReadingRoute(
         path=ROLLOUT,
         name="get_rollout",
-        summary="Read the skeleton of a rollout, and its neighbours in a list",
+        summary="Read the skeleton of a rollout, and its neighbors in a list",
         query=RolloutViewQuery,
         answer=RolloutView,
         handler=rollout_handlers.get_rollout,

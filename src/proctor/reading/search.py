@@ -52,7 +52,7 @@ class Needle:
 
 
 def row_pattern(letter: str) -> bytes:
-    """A letter of a text as it may stand in JSON: in either case, as itself or by its number."""
+    """A letter of a text as JSON may encode it: in either case, literal or escaped."""
     if letter.isascii():
         return re.escape(msgspec.json.encode(letter)[1:-1])
     forms = {letter, letter.upper()}

@@ -1,4 +1,4 @@
-"""What a report takes of lines that anybody may have written: so many names, so many tokens."""
+"""How many names and tokens a report reads: anyone may have written the file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from proctor.trace import Usage
 
 SAMPLE_LENGTH = 300
 MOST_MEMBERS = 200
-"""Environments that a report tells apart: a file may claim any number."""
+"""Environments that a report lists separately: a file may claim any number."""
 MOST_NAMES = 500
-"""Metrics, models, stop conditions and kinds of errors that a report tells apart, for the same reason."""
+"""Metrics, models, stop conditions and kinds of errors that a report lists, for the same reason."""
 OTHERS = "others"
 """What is counted under no name of its own."""
 LONGEST_SECONDS = 1e9

@@ -1,4 +1,4 @@
-"""What is said of a run."""
+"""The summary of a run: every number that a report shows."""
 
 from __future__ import annotations
 

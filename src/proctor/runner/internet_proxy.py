@@ -1,7 +1,7 @@
 """Internet access for runs that were granted it: an HTTP proxy on a Unix socket.
 
 Even then a run has no network of its own. It names an address, the host resolves it and connects to it, and
-only to public ones: never to the host's own loopback, its neighbours, or its cloud's metadata service. Knows
+only to public ones: never to the host's own loopback, its neighbors, or its cloud's metadata service. Knows
 nothing of runs.
 """
 

@@ -55,10 +55,10 @@ class RemoteWorkspace:
         seconds: float,
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
-        door: HttpEndpoint | None = None,
+        endpoint: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
     ) -> CommandResult:
-        if door is not None and not self._channel.url.startswith("unix:"):
+        if endpoint is not None and not self._channel.url.startswith("unix:"):
             raise EnvError(
                 f"a program in the workspace at {self._channel.url} cannot reach the model; "
                 "run the environment in this process or with --runtime local, or use another agent"
@@ -68,7 +68,9 @@ class RemoteWorkspace:
             "seconds": seconds,
             "stdin": stdin,
             "variables": dict(variables or {}),
-            "door": None if door is None else [door.url, door.key, door.socket, door.model],
+            "door": None
+            if endpoint is None
+            else [endpoint.url, endpoint.key, endpoint.socket, endpoint.model],
             "mounts": list(mounts),
         }
         try:

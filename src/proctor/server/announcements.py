@@ -1,4 +1,4 @@
-"""What feeds tell of that no other table shows: written in the transaction of the change, for all servers.
+"""Changes that feeds report and no other table shows: written in the transaction of the change.
 
 Knows nothing of followers or HTTP.
 """

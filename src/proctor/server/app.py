@@ -45,7 +45,7 @@ from proctor.server.sources.submission_routes import router as submissions
 DRAINING = "The server is about to end; send requests to another."
 
 
-@get("/health", summary="Whether the server runs; nothing else is looked at", opt=OPEN)
+@get("/health", summary="Whether the server runs; checks nothing else", opt=OPEN)
 async def health(platform: PlatformDependency) -> dict[str, str]:
     return {"status": "ok", "version": __version__, "url": platform.settings.url}
 

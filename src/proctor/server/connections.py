@@ -75,7 +75,7 @@ class ConnectionTable:
         return len(self._open)
 
     def admit(self, peer: Peer) -> str | None:
-        """Admit a new connection; otherwise returns why there is no room for it."""
+        """Admit a new connection, or return why there is no room for it."""
         is_full = self._by_address[peer.address] >= self.limits.per_address
         if is_full and not self._is_exempt(peer) and not self._make_room(peer.address):
             return (

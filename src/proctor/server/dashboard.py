@@ -35,7 +35,7 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def with_pages(app: Application, pages: BuiltPages) -> Application:
-    """An application that answers with pages where it is asked for one."""
+    """An application that serves pages where a page is requested."""
 
     async def serve(scope: Scope, receive: Any, send: Send) -> None:
         answer = find_answer(scope, pages) if scope["type"] == "http" else None

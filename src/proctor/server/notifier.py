@@ -3,7 +3,7 @@
 A notification is a topic and an id, never what has changed: that is read from the database, which is also
 where a server catches up after its listening connection was lost. Those of a few milliseconds are sent
 together, after the transactions they are about: a transaction that notifies waits for every other that does.
-On SQLite there is no other server. Knows nothing of who subscribes.
+On SQLite there is no other server. Knows nothing of its subscribers.
 """
 
 from __future__ import annotations

@@ -203,9 +203,9 @@ class ReaderTurns:
 
 
 class ReadTurns:
-    """Reads that are computed: a few at once for each reader, and the others wait, so that a reader who asks
-    for much keeps nobody waiting but themselves. In all as many as the server can bear, first come first
-    served, and visitors leave room for those who are logged in."""
+    """Reads that are computed: a few at once for each reader, and the others wait, so that a reader with
+    many requests delays only themselves. In all as many as the server can bear, first come, first served, and
+    visitors leave room for users who are logged in."""
 
     def __init__(self) -> None:
         self._readers: WeakValueDictionary[str, ReaderTurns] = WeakValueDictionary()

@@ -41,7 +41,7 @@ class ServerRegistry:
         self._heartbeats: asyncio.Task[None] | None = None
 
     async def start(self) -> bool:
-        """Enter this server; returns whether others were there already."""
+        """Register this server; returns whether others are running."""
         others = await self._database.write(enter, self.id, self._server, self._url)
         self._heartbeats = asyncio.create_task(self._send_heartbeats())
         return others
@@ -74,12 +74,12 @@ def enter(connection: Connection, process: str, server: str, url: str) -> bool:
 
 
 def list_live_servers(connection: Connection) -> Select[Any]:
-    """As a query: the addresses of the servers that are there."""
+    """As a query: the addresses of the running servers."""
     return select(servers.c.url).where(servers.c.seen_at > read_clock(connection) - SILENT_SECONDS)
 
 
 def has_other_release(connection: Connection) -> bool:
-    """Whether a server of another release is there, which may not find what this one would move."""
+    """Whether a server of another release is running, which may not find what this one would move."""
     others = list_live_servers(connection).where(servers.c.version != __version__)
     return connection.execute(others.limit(1)).first() is not None
 
@@ -100,5 +100,5 @@ def check_clock(database: Database, now: float) -> None:
     if abs(skew) > MOST_SKEW_SECONDS:
         raise ConfigError(
             f"This machine's clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the "
-            f"database's; synchronise both (NTP), then start the server."
+            f"database's; synchronize both (NTP), then start the server."
         )

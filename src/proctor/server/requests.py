@@ -17,6 +17,7 @@ from litestar import Request
 from litestar.connection import ASGIConnection
 from litestar.di import NamedDependency
 from litestar.handlers import BaseRouteHandler
+from litestar.params import FromPath
 from msgspec.structs import replace
 from sqlalchemy import Connection, insert, select
 
@@ -63,10 +64,16 @@ PlatformDependency = NamedDependency[Platform]
 """The server, as a dependency of routes."""
 CallerDependency = NamedDependency[Caller]
 """The caller, as a dependency of routes."""
+SlugDependency = NamedDependency[str]
+"""`owner/name` from the path, as a dependency of routes that have both."""
 
 
 async def find_caller(request: HttpRequest, platform: PlatformDependency) -> Caller:
     return await caller_from_connection(request, platform)
+
+
+def join_slug(owner: FromPath[str], name: FromPath[str]) -> str:
+    return f"{owner}/{name}"
 
 
 async def need_authentication(

@@ -1,4 +1,4 @@
-"""Start a server: the first time with a database, an admin and a token; every time until it is asked to stop.
+"""Start a server: the first time with a database, an admin and a token; every time until a signal stops it.
 
 Knows nothing of routes.
 """

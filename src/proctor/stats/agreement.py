@@ -79,8 +79,8 @@ def krippendorff_alpha(
     kept = [(unit, label) for unit, label in zip(units, labels, strict=True) if len(unit) > 1]
     if not kept:
         return AgreementEstimate(None, None, None, 0)
-    centre = mean_of([value for unit, _ in kept for value in unit])  # sums of squares lose digits far from 0
-    paired = [[value - centre for value in unit] for unit, _ in kept]
+    center = mean_of([value for unit, _ in kept for value in unit])  # sums of squares lose digits far from 0
+    paired = [[value - center for value in unit] for unit, _ in kept]
     groups = [_sum_ratings(group) for group in _group(paired, [label for _, label in kept])]
     total = sum(groups, RatingSums())
     value, observed = total.alpha(scale), 1 - total.unequal / total.ratings
@@ -187,8 +187,8 @@ def _jackknife_interval(value: float, left_out: Sequence[float | None], level: f
     if len(left_out) < FEW_UNITS or any(each is None for each in left_out):
         return None
     scaled = [atanh(min(max(each, -ALMOST_ONE), ALMOST_ONE)) for each in left_out if each is not None]
-    centre, count = fsum(scaled) / len(scaled), len(scaled)
-    se = sqrt((count - 1) / count * fsum((each - centre) ** 2 for each in scaled))
+    center, count = fsum(scaled) / len(scaled), len(scaled)
+    se = sqrt((count - 1) / count * fsum((each - center) ** 2 for each in scaled))
     reach = t_critical(level, count - 1) * se
     middle = atanh(max(value, -ALMOST_ONE))
     return Interval(tanh(middle - reach), tanh(middle + reach), "jackknife", level)

@@ -92,9 +92,9 @@ def skew_corrected_interval(values: Sequence[float], level: float = 0.95) -> Int
     Symmetric values get the plain t interval. A long tail to one side, which a plain interval covers too
     seldom, moves and widens it to that side.
     """
-    n, centre = len(values), mean_of(values)
+    n, center = len(values), mean_of(values)
     spread = deviation(values) / sqrt(n - 1)
-    third = fsum((value - centre) ** 3 for value in values) / n
+    third = fsum((value - center) ** 3 for value in values) / n
     skewness = third / (deviation(values) / sqrt(n)) ** 3
     reach = t_critical(level, n - 1) / sqrt(n)
 
@@ -104,7 +104,7 @@ def skew_corrected_interval(values: Sequence[float], level: float = 0.95) -> Int
             return shifted
         return 3 * (cbrt(1 + skewness * shifted) - 1) / skewness
 
-    low, high = centre - spread * undo(reach), centre - spread * undo(-reach)
+    low, high = center - spread * undo(reach), center - spread * undo(-reach)
     return Interval(low, high, "skew-corrected t", level)
 
 
@@ -127,15 +127,15 @@ def clustered_se(
     count = len(set(clusters))
     if count < 2:
         return ClusteredStandardError(None, 0)
-    centre = mean_of(values)
+    center = mean_of(values)
     residuals: defaultdict[Hashable, list[float]] = defaultdict(list)
     for value, cluster in zip(values, clusters, strict=True):
-        residuals[cluster].append(value - centre)
+        residuals[cluster].append(value - center)
     squares = fsum(fsum(members) ** 2 for members in residuals.values())
     correction = count / (count - 1) if corrected else 1.0
     return ClusteredStandardError(sqrt(correction * squares) / len(values), count - 1)
 
 
-def _t_interval(centre: float, se: float, df: int, level: float) -> Interval:
+def _t_interval(center: float, se: float, df: int, level: float) -> Interval:
     reach = t_critical(level, df) * se
-    return Interval(centre - reach, centre + reach, "t", level)
+    return Interval(center - reach, center + reach, "t", level)

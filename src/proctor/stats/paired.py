@@ -101,10 +101,10 @@ def adjusted_difference(b: int, c: int, n: int, level: float = 0.95) -> tuple[fl
     """
     _check_counts(b, c)
     more_a, more_b = (b + 1) / (n + 2), (c + 1) / (n + 2)
-    centre = more_a - more_b
-    se = sqrt((more_a + more_b - centre**2) / (n + 2))
+    center = more_a - more_b
+    se = sqrt((more_a + more_b - center**2) / (n + 2))
     reach = normal_quantile(level) * se
-    return se, Interval(max(-1.0, centre - reach), min(1.0, centre + reach), "bonett-price", level)
+    return se, Interval(max(-1.0, center - reach), min(1.0, center + reach), "bonett-price", level)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

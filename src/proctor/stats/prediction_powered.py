@@ -69,10 +69,10 @@ def prediction_powered_mean(tasks: Sequence[JudgedTask], level: float = 0.95) ->
     if in_tasks >= FEW_LABELLED:
         is_binary = ZERO_ONE.issuperset(value for pair in labelled for value in pair)
         padded = [*sums, *_disagreements(_add(sums).labelled / len(labelled))] if is_binary else sums
-        centre, se = _jackknife(padded, weight)
+        center, se = _jackknife(padded, weight)
         if se > 0:
             reach = t_critical(level, in_tasks - 1) * se
-            low, high = centre - reach, centre + reach
+            low, high = center - reach, center + reach
             if is_binary:
                 low, high = max(0.0, low), min(1.0, high)
             interval = Interval(low, high, "prediction-powered", level)
@@ -103,8 +103,8 @@ def _judge_weight(tasks: Sequence[JudgedTask], labelled: Sequence[tuple[float, f
     judge_mean = fsum(judge for judge, _ in labelled) / n
     people_mean = fsum(people for _, people in labelled) / n
     covariance = fsum((judge - judge_mean) * (people - people_mean) for judge, people in labelled) / n
-    centre = fsum(every) / len(every)
-    spread = fsum((judge - centre) ** 2 for judge in every) / (len(every) - 1)
+    center = fsum(every) / len(every)
+    spread = fsum((judge - center) ** 2 for judge in every) / (len(every) - 1)
     return min(1.0, max(0.0, covariance / spread)) if spread > 0 else 0.0
 
 
@@ -149,6 +149,6 @@ def _jackknife(sums: Sequence[TaskSums], weight: float) -> tuple[float, float]:
         )
         for each in sums
     ]
-    centre = fsum(without) / n
-    se = sqrt((n - 1) / n * fsum((each - centre) ** 2 for each in without))
+    center = fsum(without) / n
+    se = sqrt((n - 1) / n * fsum((each - center) ** 2 for each in without))
     return _estimate(total, n, weight), se

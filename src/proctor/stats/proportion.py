@@ -11,10 +11,10 @@ def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
     _check_proportion(successes, n)
     z, rate = normal_quantile(level), successes / n
     shrink = 1 + z * z / n
-    centre = (rate + z * z / (2 * n)) / shrink
+    center = (rate + z * z / (2 * n)) / shrink
     reach = z * sqrt(rate * (1 - rate) / n + (z / (2 * n)) ** 2) / shrink
-    low = 0.0 if successes == 0 else centre - reach
-    high = 1.0 if successes == n else centre + reach
+    low = 0.0 if successes == 0 else center - reach
+    high = 1.0 if successes == n else center + reach
     return Interval(low, high, "wilson", level)
 
 

@@ -62,7 +62,7 @@ class RunFolder:
         except OSError as error:
             raise StoreError(
                 f"Cannot write to {self.path / RESULTS}: {error.strerror}. {len(self._unsaved)} finished "
-                f"rollouts are not saved; make room and continue with --resume {self.path}"
+                f"rollouts are not saved; free some space, then continue with --resume {self.path}"
             ) from error
         self._unsaved.clear()
 
@@ -81,7 +81,7 @@ class RunFolder:
                 self.append(())
             os.fsync(self._file)
         except (StoreError, OSError):
-            pass  # said when it first failed
+            pass  # reported when it first failed
         finally:
             os.close(self._file)
             self._file = -1
@@ -112,7 +112,7 @@ class RunFolder:
     # Picking up where an earlier process stopped
 
     def load(self, see: Callable[[RolloutLine], None], owed_whole: int = 0) -> StoredRollouts:
-        """Read what is there, mend what a crash left, and set aside what is owed again.
+        """Read the rows, repair what a crash left, and set aside what must be played again.
 
         Every settled rollout is shown to `see`. With `owed_whole` rollouts to a group, a group that lacks
         any of them is owed whole.
@@ -226,7 +226,7 @@ def list_gaps(places: Sequence[tuple[int, int]], size: int) -> list[tuple[int, i
 
 def read_line(raw: bytes) -> RolloutLine | None:
     if not raw.endswith(b"\n"):
-        return None  # cut off: even if it reads as JSON, nobody said it was finished
+        return None  # cut off: even if it parses as JSON, it may not be complete
     try:
         return _decode_line(raw)
     except UNREADABLE:

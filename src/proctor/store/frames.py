@@ -1,6 +1,6 @@
 """Runs as a data frame of Polars, pandas or Arrow: the columns of an export, one row per rollout.
 
-The libraries are imported when they are asked for. Knows nothing of terminals.
+The libraries are imported when they are used. Knows nothing of terminals.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def build_frame(folders: Sequence[Path], library: str, columns: Sequence[str] = 
 
 def import_library(library: str) -> Any:
     if library not in MODULES:
-        raise ConfigError(f"A data frame is of polars, pandas or arrow, not of {library!r}.")
+        raise ConfigError(f"The library is polars, pandas or arrow, not {library!r}.")
     try:
         return import_module(MODULES[library])
     except ImportError as error:

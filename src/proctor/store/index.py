@@ -30,7 +30,7 @@ INTERRUPTED = "interrupted"
 
 
 class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run, as its metadata tells it; numbers are as of its last word."""
+    """One run, as its metadata describes it; numbers are as of the last write."""
 
     id: str
     """The name of its folder."""
@@ -144,7 +144,7 @@ def is_run_folder(path: Path) -> bool:
 def expand_path(word: str) -> Path:
     try:
         return Path(word).expanduser()
-    except RuntimeError:  # the home of nobody
+    except RuntimeError:  # no such user's home
         return Path(word)
 
 
@@ -254,6 +254,6 @@ def is_abandoned(folder: Path, status: str) -> bool:
     try:
         with os.fdopen(open_regular(folder / RESULTS), "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:  # held by its writer, or nobody can tell
+    except OSError:  # held by its writer, or unknown
         return False
     return True

@@ -27,7 +27,7 @@ LONGEST_NOTE = 10_000
 
 
 class Label(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one person says of one rollout."""
+    """One person's score of one rollout."""
 
     example_id: TaskId
     rollout: int
@@ -70,7 +70,7 @@ _decode_label = msgspec.json.Decoder(Label).decode
 
 
 def read_labels(folder: Path) -> RunLabels:
-    """The labels beside a run's results; none if nobody gave any."""
+    """The labels beside a run's results; empty if there are none."""
     found: dict[str, dict[RolloutKey, Label]] = {}
     faults = 0
     for raw in read_label_lines(folder):

@@ -46,13 +46,13 @@ def journal_base() -> Path:
 
 def keep_private(base: Path) -> None:
     """Journals hold whole conversations, so only their owner may read them, older ones included."""
-    with suppress(OSError):  # who cannot write there learns it from the run that is to be kept
+    with suppress(OSError):  # if it is not writable, storing the run reports that
         base.mkdir(parents=True, exist_ok=True, mode=0o700)
         base.chmod(0o700)
 
 
 def remember_base(base: Path) -> None:
-    """Note a folder of saved runs that nobody would look into, so that `proctor jobs` finds them."""
+    """Note a folder of saved runs in an unusual location, so that `proctor jobs` finds them."""
     where = str(base.expanduser().resolve())
     note = journal_base() / REMEMBERED / hashlib.sha256(where.encode(errors="backslashreplace")).hexdigest()
     with suppress(OSError, UnicodeEncodeError):  # the run itself is stored whether it is found or not

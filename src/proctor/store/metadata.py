@@ -1,4 +1,4 @@
-"""metadata.json: what was run, how, with which versions, and what it came to.
+"""metadata.json: what was run, how, with which versions, and the result.
 
 The numbers in it are a copy for readers; every report is computed from the rows again.
 """
@@ -88,7 +88,7 @@ def progress_metadata(run: Run, settled: int, planned: int | None) -> dict[str, 
 
 
 def closing_metadata(summary: Summary) -> dict[str, Any]:
-    """What a run came to, under the names people know and in full."""
+    """The result of a run, under familiar names and in full."""
     finished = summary.finished
     return {
         "avg_reward": summary.reward.mean,

@@ -224,7 +224,7 @@ def list_run_fields(run: StoredRun) -> list[Any]:
 
 
 def list_labels(run: StoredRun) -> Iterator[list[Any]]:
-    """What people said of a run's rollouts; of several labels that one person gave a rollout, the last."""
+    """People's labels of a run's rollouts; of several labels that one person gave a rollout, the last."""
     for given in read_run_labels(run).by_person.values():
         for label in given.values():
             task = to_text(label.example_id)

@@ -188,7 +188,7 @@ def decode_recorded_play(
 def restore_call(
     call: RecordedCall, conversation: Sequence[Message], tools: tuple[ToolSpec, ...]
 ) -> ModelCall:
-    """A call as it was made; messages that stand in the conversation are the very same objects."""
+    """A call as it was made; messages of the conversation are the same objects."""
     messages = conversation[: call.messages] if isinstance(call.messages, int) else call.messages
     offered = tools if call.role == AGENT else ()  # rows do not say what helpers were offered
     made = ModelCall(call.role, call.model, messages, call.sampling, call.start, offered, call.seconds)

@@ -1,6 +1,6 @@
 """A rollout as one line of results.jsonl.
 
-Field names are the ones people know from other tools, with ours beside them. Whatever is no JSON is
+Field names are the ones people know from other tools, with ours beside them. Whatever JSON cannot express is
 written as text: a row is never lost because of a value. Knows nothing of files.
 """
 
@@ -172,7 +172,7 @@ class CallRow(msgspec.Struct, omit_defaults=True):
 
 
 def build_call_row(call: ModelCall, prompt: Sequence[Message], completion: Sequence[Message]) -> CallRow:
-    """One model call. Messages that stand in the conversation are told by how many of it were sent, and
+    """One model call. Messages of the conversation are stored as how many of it were sent, and
     the reply by its place there, so that a long conversation is stored once and not once a turn."""
     reply = call.reply
     messages = encode_messages(call.messages, prompt, completion)
@@ -291,7 +291,7 @@ class CircularValueError(Exception):
 
 
 class JsonConverter:
-    """Puts one value into JSON's terms, also when it will not show itself.
+    """Converts one value to JSON, even if it cannot be represented.
 
     A value that holds itself is put there with every part only once.
     """

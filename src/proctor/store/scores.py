@@ -45,7 +45,7 @@ _decode_whole_line = msgspec.json.Decoder(RolloutLine).decode
 def read_scores(folder: Path, name: str, planned: int | None = None) -> RunScores:
     """The scores of the run in a folder, under the name that readers know it by.
 
-    `planned` is how many rollouts it was to have, where somebody else knows that better than its metadata.
+    `planned` is how many rollouts it was to have, where the caller knows that better than its metadata.
     """
     stored = read_metadata(folder)
     builder, unreadable = ScoresBuilder(), 0

@@ -115,7 +115,7 @@ SORT_KEYS: dict[str, Callable[[Brief], float]] = {
     "time": lambda brief: -brief.seconds,
     "tokens": lambda brief: -brief.tokens,
 }
-"""What one looks for comes first: the worst, the slowest, the longest."""
+"""The most interesting first: the worst, the slowest, the longest."""
 
 
 # A run's rollouts

@@ -5,7 +5,7 @@ from __future__ import annotations
 LONGEST_LINE = 20_000
 """Bytes that are kept of one line."""
 LONGEST_WORD = 1_024
-"""A word that would be cut in two is dropped if it is no longer than this: half a secret is not recognised as
+"""A word that would be cut in two is dropped if it is no longer than this: half a secret is not recognized as
 one, and would not be redacted."""
 
 

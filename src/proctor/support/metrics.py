@@ -55,7 +55,7 @@ class Counter(Metric):
 
 
 class Gauge(Metric):
-    """Looked up when it is asked for."""
+    """Looked up when it is read."""
 
     kind = "gauge"
 

@@ -1,4 +1,4 @@
-"""Listen on loopback until the process is asked to stop.
+"""Listen on loopback until the process gets a signal to stop.
 
 Knows nothing of what is served.
 """

@@ -124,7 +124,7 @@ def encode_system(messages: Iterable[Message]) -> str | list[Part]:
 
 
 def encode_turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """User and assistant in turn: neighbours of one side become one message."""
+    """User and assistant in turn: neighbors of one side become one message."""
     every = [(side_of(message), encode_blocks(message)) for message in messages if not is_system(message)]
     kept = [(side, blocks) for side, blocks in every if blocks or side == "user"]
     return [

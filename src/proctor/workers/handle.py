@@ -129,7 +129,7 @@ class WorkerHandle:
 
     async def leave(self) -> None:
         """Have the worker exit, and wait until it has."""
-        self.fail(WorkerDiedError(f"{self.name} was asked to exit"))
+        self.fail(WorkerDiedError(f"{self.name} was told to exit"))
         self.hang_up()
         # Before it is ready it has opened nothing that would have to be closed.
         await self.wait_for_end(LEAVING_SECONDS if self.is_ready else 0.0)

@@ -1,7 +1,7 @@
 """Workers that play for one run: each rollout ends once, whichever worker dies.
 
 A dead worker is noticed by its closed connection or by its exit. Its units go to other workers, and a new
-worker replaces it. A rollout that lost two workers is played alone, so that it is not blamed for a neighbour;
+worker replaces it. A rollout that lost two workers is played alone, so that it is not blamed for a neighbor;
 if it loses three more, it ends in an error. A run whose workers only die ends. Knows neither what is played
 nor where workers run.
 """

@@ -329,7 +329,7 @@ def refuse_unreachable_model(endpoint: Endpoint, host: str) -> None:
 async def send_node_files(
     node_files: NodeFiles, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> Unpacked:
-    """Send what the worker's machine lacks; its answer says where everything is there."""
+    """Send what the worker's machine lacks; its answer says where everything is."""
     sender = FrameWriter(writer)
     bundles = {each.bundle.digest: each.bundle for each in node_files.bundled}
     shown = [

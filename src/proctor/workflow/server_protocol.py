@@ -27,7 +27,7 @@ POLL_SECONDS = 90.0
 PAUSE_SECONDS = 0.5
 MOST_PAUSE_SECONDS = 30.0
 STATUS_SECONDS = 5.0
-"""How often a server that should call back is asked whether it still knows the attempt."""
+"""How often to poll a server that should call back, whether it still knows the attempt."""
 SILENT_LOOKS = 3
 """So often it may say that the attempt has ended, without having reported it."""
 BROKEN_POLLS = 10
@@ -59,7 +59,7 @@ class ServedAttempt:
         self._last: Report = {}
 
     async def begin(self, body: Report) -> None:
-        """Ask for the attempt; a server that is full is asked again after the time it names."""
+        """Request the attempt; a server that is full gets the request again after the time it names."""
         body = {**body, "rollout_id": self.rollout_id, **self._callback_fields()}
         while True:
             status, answer, wait = await self._post("/rollout", body)

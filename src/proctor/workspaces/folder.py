@@ -193,10 +193,10 @@ class RolloutFolder:
         seconds: float,
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
-        door: HttpEndpoint | None = None,
+        endpoint: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
     ) -> CommandResult:
-        return await self._run(command, seconds, stdin, variables or {}, door, mounts)
+        return await self._run(command, seconds, stdin, variables or {}, endpoint, mounts)
 
     @property
     def is_busy(self) -> bool:
@@ -261,7 +261,7 @@ class RolloutFolder:
         seconds: float,
         stdin: bytes,
         variables: Mapping[str, str],
-        door: HttpEndpoint | None = None,
+        endpoint: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
         author: AuthorCommand | None = None,
         kept: OutputBuffer | None = None,
@@ -272,7 +272,7 @@ class RolloutFolder:
             async with OutputPipe.open(kept) as output, OutputPipe.open() as errors:
                 streams = Streams(to_read, output.pipe, errors.pipe if apart else output.pipe)
                 async with self.start_command(
-                    command_line, streams, variables, door, mounts, author
+                    command_line, streams, variables, endpoint, mounts, author
                 ) as started:
                     output.close_pipe()
                     errors.close_pipe()
@@ -299,14 +299,16 @@ class RolloutFolder:
         command_line: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
-        door: HttpEndpoint | None = None,
+        endpoint: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
         author: AuthorCommand | None = None,
     ) -> AsyncIterator[RunningCommand]:
         """A command that runs at most as long as the block."""
         if self.closed and author is None:
             raise EnvError(f"workspace {self.spec.name!r} is closed: the agent's work is being scored")
-        starting = asyncio.create_task(self._start(command_line, streams, variables, door, mounts, author))
+        starting = asyncio.create_task(
+            self._start(command_line, streams, variables, endpoint, mounts, author)
+        )
         self._starting.add(starting)
         starting.add_done_callback(self._starting.discard)
         try:
@@ -331,7 +333,7 @@ class RolloutFolder:
         command_line: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
-        door: HttpEndpoint | None,
+        endpoint: HttpEndpoint | None,
         mounts: Sequence[str],
         author: AuthorCommand | None,
     ) -> RunningCommand:
@@ -339,7 +341,9 @@ class RolloutFolder:
         if self._disk is not None:
             await self._disk.measure_if_due()
         user, grading = (AGENT, None) if author is None else (AUTHOR, author.grading)
-        started = await self._launcher(user, mounts, grading).start(command_line, streams, variables, door)
+        started = await self._launcher(user, mounts, grading).start(
+            command_line, streams, variables, endpoint
+        )
         self._running.add(started)
         return started
 

@@ -36,10 +36,10 @@ class SshWorkspace:
         seconds: float,
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
-        door: HttpEndpoint | None = None,
+        endpoint: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
     ) -> CommandResult:
-        if door is not None or mounts:
+        if endpoint is not None or mounts:
             raise EnvError(
                 "a program in a workspace over ssh cannot reach the model: its network is not ours; "
                 "use an agent that works from outside"

@@ -19,7 +19,7 @@ ROLLOUTS = 6_000
 HERE = ("--on", "here")
 THERE = ("--on", "ray")
 MOST_TRIES = 3
-"""A noisy neighbour may spoil a measurement of wall time, but not three."""
+"""A noisy neighbor may spoil a measurement of wall time, but not three."""
 
 
 def play(cluster: RayCluster, place: tuple[str, ...], rollouts: int, *words: str, url: str = "") -> Finished:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,10 +30,9 @@ def as_user(
     def commands(api: Api) -> As:
         def run(*words: str) -> Ran:
             monkeypatch.setenv("PROCTOR_API_KEY", api.token)
-            monkeypatch.setattr(sys, "argv", ["proctor", "dataset", *words])
             capsys.readouterr()
             with pytest.raises(SystemExit) as left:
-                run_proctor()
+                run_proctor(["dataset", *words])
             shown = capsys.readouterr()
             return Ran(int(left.value.code or 0), shown.out, shown.err, tmp_path)
 

@@ -41,10 +41,9 @@ def as_user(
     def commands(api: Api) -> As:
         def run(*words: str) -> Ran:
             monkeypatch.setenv("PROCTOR_API_KEY", api.token)
-            monkeypatch.setattr(sys, "argv", ["proctor", "env", *words])
             capsys.readouterr()
             with pytest.raises(SystemExit) as left:
-                run_proctor()
+                run_proctor(["env", *words])
             shown = capsys.readouterr()
             return Ran(int(left.value.code or 0), shown.out, shown.err, tmp_path)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,10 +36,9 @@ def ada(
     monkeypatch.setenv("PROCTOR_API_KEY", api.token)
 
     def run(*words: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["proctor", *words])
         capsys.readouterr()
         with pytest.raises(SystemExit) as left:
-            run_proctor()
+            run_proctor(words)
         shown = capsys.readouterr()
         return Ran(int(left.value.code or 0), shown.out, shown.err, tmp_path)
 

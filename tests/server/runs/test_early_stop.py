@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from sqlalchemy import Connection
 
-from proctor.cli.commands.hosted_words import build_request
+from proctor.cli.commands.hosted_requests import build_request
 from proctor.config.schema import HostedOptions
 from proctor.config.suite import SuiteEntry
 from proctor.errors import ConfigError

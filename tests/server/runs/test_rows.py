@@ -98,7 +98,7 @@ def test_what_is_no_row_is_refused_whole(database: Database, run_id: str) -> Non
 def test_a_finished_run_tells_its_report_computed_from_rows(database: Database, run_id: str) -> None:
     report(database, run_id, 1, making.row("a"), making.row("b", reward=0.0))
     database.write_now(reports.take_ending, run_id, 1, Ending(status="finished"), 102.0, 3)
-    made = database.read_now(records.summarise, run_id)
+    made = database.read_now(records.summarize, run_id)
     assert made is not None
     assert made[1].reward.mean == 0.5
     database.write_now(records.save_summary, run_id, *made)

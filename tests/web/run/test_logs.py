@@ -63,7 +63,7 @@ def test_search_and_levels_narrow_it_down_and_a_number_leads_back(visit_folder: 
     expect(log).to_contain_text("ERROR")
 
 
-def test_colours_are_styles_and_other_controls_are_visible(
+def test_colors_are_styles_and_other_controls_are_visible(
     visit_folder: VisitRun, local_runs: LocalRuns
 ) -> None:
     local_runs.live.log("\x1b[31mred\x1b[0m \x1b]0;a title\x07 <b>bold?</b>", "WARNING")

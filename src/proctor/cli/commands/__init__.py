@@ -1,1 +1,1 @@
-"""One module for each command: read words, make one call, show the answer."""
+"""One module per command: read the arguments, make one call, show the answer."""

@@ -54,7 +54,7 @@ def backup_command(
     finally:
         known.close()
     where = "standard output" if file == "-" else target
-    key = "with the key" if with_key else "without the key; keep that elsewhere"
+    key = "with the key" if with_key else "without the key; back that up separately"
     echo(f"Backed up the database and its files ({done.files:,}) to {where}, {key}.", err=True)
 
 

@@ -23,7 +23,7 @@ on_option = click.option(
     default="ray",
     show_default=True,
     metavar="ray[://HOST[:PORT]]",
-    help="The cluster that this machine belongs to, or the one whose head is there.",
+    help="The cluster this machine belongs to, or the address of another cluster's head.",
 )
 
 

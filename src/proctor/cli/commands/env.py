@@ -1,4 +1,4 @@
-"""`proctor env`: make, install, list and check environments, here and on a hub."""
+"""`proctor env`: create, install, list and check environments, here and on a hub."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def run_installer(command: InstallerCommand) -> None:
 
 
 def show_installed(targets: Sequence[InstallTarget], before: dict[str, str]) -> None:
-    """Say what is there now, and how to run it."""
+    """Say what was installed, and how to run it."""
     importlib.invalidate_caches()
     after = catalog.installed_versions()
     asked = {target.name: target for target in targets if target.name}

@@ -84,7 +84,7 @@ def refuse_run_options(words: EvalArguments) -> None:
 def estimate_on_server(words: EvalArguments) -> None:
     """What the server says the runs may cost."""
     from proctor.cli.commands.hosted import describe_estimate, fetch_estimates
-    from proctor.cli.commands.hosted_words import build_requests
+    from proctor.cli.commands.hosted_requests import build_requests
     from proctor.client.contexts import need_context
     from proctor.support.loop import run_in_loop
 

@@ -1,4 +1,4 @@
-"""`proctor eval`: read words, run one evaluation or a suite of them, show what they came to."""
+"""`proctor eval`: read the arguments, run one evaluation or a suite, show the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from proctor.cli.commands.hosted_words import (
+from proctor.cli.commands.hosted_requests import (
     build_requests,
     refuse_hosted_fields,
     refuse_hosted_flags,
@@ -90,7 +90,7 @@ class EvalGroup(click.Group):
         return [*super().list_commands(ctx), *COMMANDS]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """Commands, and what may stand after `run`, which may be left out."""
+        """Commands, and what may follow `run`, which may be left out."""
         environments = run_command.params[0].shell_complete(ctx, incomplete)
         return [*super().shell_complete(ctx, incomplete), *environments]
 
@@ -403,7 +403,7 @@ def push(ended: Sequence[EvaluationOutcome]) -> None:
 
 
 def configure_logging(verbose: bool) -> None:
-    """Have every logger heard: a run's log has all of them, the display shows ours and all warnings."""
+    """Enable every logger: a run's log has all of them, the display shows ours and all warnings."""
     level = logging.DEBUG if verbose else logging.INFO
     logging.getLogger("proctor").setLevel(level)
     logging.getLogger().setLevel(level)

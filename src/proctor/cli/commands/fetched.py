@@ -1,4 +1,4 @@
-"""Bring an environment of the hub here if `owner/name` means one, and say so."""
+"""Fetch an environment from the hub if `owner/name` means one, and say so."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`proctor eval list|info|logs|samples|stop|resume|edit|share|delete|wait`: the runs on a server.
 
-Each command reads words, asks the server once, and shows the answer. Everything heavy is loaded when a
-command is called.
+Each command reads its arguments, calls the server once, and shows the answer. Everything heavy is loaded when
+a command is called.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Flags that people know from `hud eval`: understood, or answered with what to type instead.
 
-They are hidden from --help; docs/command-line.md lists them. Knows nothing of what is evaluated.
+They are hidden in --help; docs/command-line.md lists them. Knows nothing of what is evaluated.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def translate_hud_flags(values: dict[str, Any]) -> dict[str, Any]:
     """The same options in Proctor's own words; raises for those that have none."""
     values = dict(values)
     given = {name: values.pop(name) for name in ("full", "gateway", "remote", "auto_respond", "config")}
-    values.pop("yes")  # nothing is asked
+    values.pop("yes")  # there is no prompt
     if given["auto_respond"]:
         raise ConfigError(NO_AUTO_RESPOND)
     if given["config"]:

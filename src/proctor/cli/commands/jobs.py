@@ -1,4 +1,4 @@
-"""`proctor jobs`: the runs that were made here and on the server, and the rollouts of one of them."""
+"""`proctor jobs`: the runs on this machine and on the server, and the rollouts of one of them."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def label_command(
     source: Path | None,
     dirs: tuple[str, ...],
 ) -> None:
-    """Score the rollouts of a run yourself, to see how far its judge can be trusted.
+    """Score the rollouts of a run yourself, to see how far you can trust its judge.
 
     Rollouts come in a random order that is the same for everyone, without the model, the judge's score or
     anyone's label. Each label is saved at once, beside the results; the command continues where you stopped.

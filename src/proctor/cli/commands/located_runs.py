@@ -1,4 +1,4 @@
-"""Words → the folders of the runs they name, for commands that take any number of runs.
+"""Arguments → the folders of the runs they name, for commands that take any number of runs.
 
 Runs on a server are downloaded first, with their labels unless they were shared by link. Knows nothing of
 what is done with them.
@@ -54,7 +54,7 @@ def locate_runs(words: Sequence[str], dirs: Sequence[str], stack: ExitStack) -> 
 
 
 def leave_out_damaged(folders: Sequence[Path]) -> list[Path]:
-    """Those of many runs that can be read; how many cannot is said on stderr."""
+    """The runs that can be read; stderr says how many cannot."""
     whole = [
         folder for folder in folders if read_run(folder).status != DAMAGED and (folder / RESULTS).is_file()
     ]

@@ -1,6 +1,6 @@
 """`proctor login`, `logout` and `whoami`: your identity on a server.
 
-The token that is pasted is only used to make another, which is called after this machine, ends with the login
+The pasted token is only used to create another, which is named after this machine, ends with the login
 and can be revoked without touching the first. Knows nothing of how contexts are kept.
 """
 
@@ -83,7 +83,7 @@ def login_command(url: str | None, name: str | None, token_file: str | None, as_
     logged_in = {"context": name, "url": url, "user": me.user.name}
     print_change(logged_in, f"Logged in to {url} as {me.user.name}; the context is called {name}.", as_json)
     if not context.is_own_token:
-        echo("The token itself is kept, since it cannot make another: it lacks tokens:write.", err=True)
+        echo("This token itself is stored, since it cannot create another: it lacks tokens:write.", err=True)
     for variable in (URL_VARIABLE, KEY_VARIABLE):
         if os.environ.get(variable):
             echo(f"Warning: {variable} is set and overrides this login; unset it.", err=True)

@@ -239,7 +239,7 @@ def create_host_token(host: str, output: str | None, as_json: bool) -> None:
 
 
 def open_secret_output(output: str | None) -> AbstractContextManager[TextIO | None]:
-    """Where a secret goes: a file that can be had before the secret is made, or stdout."""
+    """Where a secret goes: stdout, or a file that is created before the secret is."""
     return create_private_file(output) if output is not None else nullcontext()
 
 

@@ -40,7 +40,7 @@ above_zero = FiniteRange(0, min_open=True)
     type=FiniteRange(0.5, 0.999, min_open=True),
     default=0.8,
     show_default=True,
-    help="How often to find the difference if it is there.",
+    help="Power: how often to find the difference if it exists.",
 )
 @click.option(
     "--level",

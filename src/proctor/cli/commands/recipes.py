@@ -1,4 +1,4 @@
-"""Recipes on the command line: the flags that may stand beside one, and the evaluation it asks for.
+"""Recipes on the command line: the flags it can be combined with, and the evaluation it describes.
 
 If the rollout requires packages, its virtual environment is built, and the same command starts again inside.
 """

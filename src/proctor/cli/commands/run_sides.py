@@ -1,4 +1,4 @@
-"""Words → the runs they name, with their scores: one run, several of one recipe, or all runs in a folder.
+"""Arguments → the runs they name, with their scores: one run, several of one recipe, or all runs in a folder.
 
 Runs on a server are downloaded first. Knows nothing of what is done with them.
 """
@@ -38,7 +38,7 @@ class NamedRun(msgspec.Struct, frozen=True):
     """What `proctor trace` finds it by."""
     scores: RunScores
     summary: Summary | None = None
-    """Its report, if that was asked for."""
+    """Its report, if requested."""
 
 
 class SideRuns(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
 """`proctor secret` and `proctor var`: what hosted runs find in their environment.
 
-A secret's value is never an argument; a variable's may be, since it is no secret.
+A secret's value is never an argument; a variable's may be, since it is not secret.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def list_secrets(environment: str | None, as_json: bool) -> None:
 @team_option
 @click.option("--from-file", "file", metavar="FILE", help="Read the value from a file; - is stdin.")
 @click.option("--from-env", "variable", metavar="VAR", help="Take the value of a variable.")
-@click.option("--description", help="A note to store with the grant.")
+@click.option("--description", help="A note to store with the secret.")
 @json_option
 def set_secret(
     name: str,

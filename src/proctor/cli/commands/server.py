@@ -370,7 +370,7 @@ def stop_command(data: Path) -> None:
 @data_option
 @database_option
 def rotate_key_command(data: Path, database: str | None) -> None:
-    """Give a stopped server a new key, and seal every secret with it again.
+    """Give a stopped server a new key, and seal every secret again with it.
 
     All or nothing: if this is interrupted, the server opens with either the old key or the new one.
 
@@ -419,7 +419,7 @@ def admin_token_command(data: Path, database: str | None) -> None:
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """The socket to listen on: whether it can be had is known before anything is made."""
+    """The socket to listen on, bound before anything is created so that a taken port is reported first."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)

@@ -183,7 +183,7 @@ def parse_inputs(text: str) -> dict[str, Any]:
 
 def read_answer(answer: str | None, file: str | None) -> str:
     if (answer is None) == (file is None):
-        raise ConfigError("Give the answer by --answer or by --answer-file.")
+        raise ConfigError("Give the answer with --answer or --answer-file.")
     if file is None:
         return answer or ""
     try:
@@ -193,7 +193,7 @@ def read_answer(answer: str | None, file: str | None) -> str:
 
 
 def describe_inputs(schema: Mapping[str, Any]) -> list[str]:
-    """Inputs as one would write them in Python."""
+    """Inputs as they are written in Python."""
     properties, required = schema.get("properties") or {}, schema.get("required") or ()
     return [
         f"{name}: {kind.get('type', 'any')}" + ("" if name in required else f" = {kind.get('default')!r}")
@@ -340,7 +340,7 @@ async def list_remote_templates(url: str) -> list[dict[str, Any]]:
 async def start_remotely(url: str, template: str, args: dict[str, Any]) -> tuple[Any, str]:
     channel = await connect_to_server(url)
     frame = await call_method(channel, "tasks.start", {"id": template, "args": args})
-    channel.wire.close()  # without a good-bye: the task is to wait there
+    channel.wire.close()  # without ending the session: the task waits there
     return frame.get("prompt"), channel.greeting.session_id
 
 

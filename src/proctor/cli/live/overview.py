@@ -31,7 +31,7 @@ from proctor.cli.views.lines import (
 
 WIDEST_NAME = 40
 SHORT_NAME, SHORTEST_NAME = 10, 4
-"""As far as a name can be read, and as far as it can be told from others."""
+"""Short enough to read, long enough to tell names apart."""
 WHOLE = 1000
 KEY_LENGTHS = (8, 5, 3)
 WIDEST_BAR, NARROWEST_BAR = 20, 6
@@ -118,7 +118,7 @@ def headline_line(totals: Totals, runs: int, width: int) -> StyledLine:
 
 
 def divider_line(totals: Totals, first: int, rows: int, runs: int, width: int) -> StyledLine:
-    """Divides the panels, and says what there is no line for."""
+    """Divides the panels, and counts what has no line."""
     stopping = totals.stopping()
     if stopping is not None:
         return styled_line((stopping, WARN))
@@ -158,7 +158,7 @@ def run_line(run: RunProgress, columns: Sequence[OverviewColumn], selected: bool
 
 
 def align_cell(text: str, column: OverviewColumn) -> str:
-    """Numbers to the right, so that their digits stand under each other."""
+    """Numbers to the right, so that their digits align."""
     if column.name in (COUNTS, SCORES, FAILURES):
         return f"{text:>{column.width}}"
     return pad_text(text, column.width)
@@ -224,7 +224,7 @@ def choose_columns(runs: Sequence[RunProgress], width: int) -> list[OverviewColu
 
 
 def fit_to_content(column: OverviewColumn, runs: Sequence[RunProgress]) -> OverviewColumn:
-    """The column, wide enough for what stands in it."""
+    """The column, as wide as its content."""
     name = column.name
     if name == BAR:
         return OverviewColumn(BAR, NARROWEST_BAR)

@@ -97,7 +97,7 @@ class PlainDisplay(Display):
         elif not self._wants_bar:  # which stays, and says as much
             self._print(telling.describe_end(self.runs[0]))
 
-    # When something is said
+    # When a line is printed
 
     def _print_starts(self) -> None:
         for run in self._begun:

@@ -283,7 +283,7 @@ class RunProgress:
         return [(name, counts[name]) for name in ("scored", *failures, *others)]
 
     def stopping(self) -> str | None:
-        """The sentence that says a stop was asked for, if it was."""
+        """The sentence that says a stop was requested, if it was."""
         if not self.control.stopping or self.ended:
             return None
         left = self.in_flight

@@ -114,7 +114,7 @@ class Totals:
         return f"{self.finished:>{len(f'{planned:,}')},}/{guess}{planned:,}"
 
     def stopping(self) -> str | None:
-        """The sentence that says a stop was asked for, if it was."""
+        """The sentence that says a stop was requested, if it was."""
         if self.all_ended or not any(run.control.stopping for run in self._runs):
             return None
         left = format_quantity(self.in_flight, "rollout")

@@ -162,7 +162,7 @@ def format_optional(value: float | None) -> str:
 
 
 def reward_text(row: ComparisonRow, is_best: bool) -> str:
-    """With a place for the mark, so that the digits stand under each other."""
+    """With room for the mark, so that the digits align."""
     if row.result is None:
         return "failed "
     mean = row.result.summary.reward.mean

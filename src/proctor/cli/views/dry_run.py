@@ -89,7 +89,7 @@ def write_overview(console: Console, all_prepared: Sequence[Prepared], planned: 
 
 
 def describe_origins(origins: Iterable[str]) -> str:
-    """'suite.toml, lines 5–9 and 12', of settings that stand in a file."""
+    """'suite.toml, lines 5–9 and 12', of settings that are in a file."""
     lines: dict[str, set[int]] = {}
     for origin in origins:
         file, _, line = origin.rpartition(":")

@@ -14,7 +14,7 @@ import click
 LONGEST_LINE = 1000
 
 ESCAPES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor moves, modes
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colors, cursor moves, modes
     r"|\x1b[\]PX^_][^\x1b\x07]*(?:\x1b\\|\x07)"  # titles, links, clipboard; no further than the next escape
     r"|\x1b[ -/]*[0-~]"
 )

@@ -31,11 +31,11 @@ def file_lines(
         yield styled_line((f"{indent}{sign} ", style), (one_line(change.path), STRONG), (size, DIM))
         body = "\n".join(change.diff.split("\n")[HEADINGS:])
         if body.strip():
-            yield from map(colour_diff_line, text(body, f"{indent}{indent}  "))
+            yield from map(color_diff_line, text(body, f"{indent}{indent}  "))
 
 
-def colour_diff_line(drawn: StyledLine) -> StyledLine:
-    """A line of a diff in the colour of its sign."""
+def color_diff_line(drawn: StyledLine) -> StyledLine:
+    """A line of a diff in the color of its sign."""
     (indent, _), *rest = drawn.parts
     content = "".join(text for text, _ in rest)
     style = {"+": DONE, "-": BAD, "@": DIM, "\\": DIM}.get(content[:1], "")

@@ -1,4 +1,4 @@
-"""A rollout as its human grader sees it: what was asked and answered, and nothing that would sway them."""
+"""A rollout as its human grader sees it: what was asked and answered, and nothing that could bias them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ DIM, QUIET, STRONG = "dim", "quiet", "strong"
 DONE, BAD, WARN = "done", "bad", "warn"
 
 CODES = {DIM: "2", QUIET: "90", STRONG: "1", DONE: "36", BAD: "31", WARN: "33"}
-COLOURLESS = {DIM: "2", STRONG: "1"}
+COLORLESS = {DIM: "2", STRONG: "1"}
 IN_ASCII = str.maketrans("━─▸…–·×←→↑↓├┤│●█░▁▂▃▄▅▆▇", "#->~-|x<>^v[]|o#.__--==#")
 
 LABEL = 12
@@ -54,10 +54,10 @@ def strip_line_escapes(drawn: StyledLine) -> StyledLine:
 
 
 class LinePainter:
-    """Turns lines into what one terminal understands: its colours, its characters."""
+    """Turns lines into what one terminal understands: its colors, its characters."""
 
     def __init__(self, stream: TextIO) -> None:
-        codes = COLOURLESS if os.environ.get("NO_COLOR") else CODES
+        codes = COLORLESS if os.environ.get("NO_COLOR") else CODES
         self._starts = {style: f"\x1b[{code}m" for style, code in codes.items()}
         self._in_ascii = not (stream.encoding or "utf-8").lower().startswith("utf")
 
@@ -96,7 +96,7 @@ def choose_fitting_blocks(blocks: Sequence[LineBlock], height: int) -> list[Line
 
 
 def layout_row(label: str, cells: Sequence[StyledLine], width: int, most_lines: int = 1) -> list[StyledLine]:
-    """A labelled line of cells in columns, so that neighbours stand under each other and nothing jumps."""
+    """A labelled line of cells in fixed columns, so that lines align and nothing jumps."""
     lines: list[StyledLine] = []
     drawn, used = styled_line((f"{label:<{LABEL}}", DIM)), LABEL
     for number, cell in enumerate(cells):

@@ -42,7 +42,7 @@ take time by the square of its length."""
 
 
 class PlainPainter(LinePainter):
-    """Writes lines without any colour."""
+    """Writes lines without any color."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
@@ -80,7 +80,7 @@ def print_lines(lines: Iterable[StyledLine]) -> None:
 class TableColumn(msgspec.Struct, frozen=True):
     name: str
     right: bool = False
-    """Numbers stand under each other by their last digit."""
+    """Numbers are aligned on their last digit."""
     may_shrink: bool = False
 
 

@@ -37,7 +37,7 @@ def open_console() -> Iterator[Console]:
 
 
 class Cleaning(RenderHook):
-    """Whatever a report prints, nothing of it is a code for the terminal but rich's own colours."""
+    """Whatever a report prints, nothing of it is a code for the terminal but rich's own colors."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         return [Cleaned(each) for each in renderables]

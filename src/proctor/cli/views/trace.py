@@ -45,7 +45,6 @@ INDENT = "  "
 LABEL = 12
 BAR = 40
 USUAL_ENDS = ("stop", "tool_calls")
-ONE_LINE_CALL = 72
 NARROW = 80
 
 
@@ -194,7 +193,7 @@ def call_lines(use: ToolUse, look: TraceOptions, arrow: str = "→") -> Iterator
     name, values = one_line(use.name), use.values
     start = styled_line((f"{INDENT}{arrow} ", DONE), (name, STRONG))
     if values is None:
-        yield start + styled_line((" with arguments that are no JSON object", WARN))
+        yield start + styled_line((" with arguments that are not a JSON object", WARN))
         yield from look.text(use.arguments, f"{INDENT}{INDENT}  ")
         return
     words = ", ".join(f"{key}={encode_json(value)}" for key, value in values.items())

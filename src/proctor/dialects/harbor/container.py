@@ -48,10 +48,10 @@ class ContainerWorkspace:
         seconds: float,
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
-        door: HttpEndpoint | None = None,
+        endpoint: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
     ) -> CommandResult:
-        if door is not None or mounts:
+        if endpoint is not None or mounts:
             raise AgentError(
                 "a command-line program cannot reach its model from the container of a Harbor task; use an "
                 "agent that works with tools, such as tool_loop or claude"

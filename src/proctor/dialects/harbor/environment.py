@@ -139,7 +139,7 @@ class TaskWorkspace(ContainerWorkspace):
         """Run the tests; the score, and what they printed."""
         verifier = self.task.config.verifier
         variables = resolve_variables(verifier.env, f"{self.task.name}/task.toml")
-        # Harbor keeps what is there; a reward that the agent wrote itself must not count.
+        # Harbor keeps what exists; a reward that the agent wrote itself must not count.
         await self.check_run("root", ["rm", "-rf", f"{VERIFIER}/reward.txt", f"{VERIFIER}/reward.json"])
         await self.copy_in(self.task.tests, "/tests")
         await self.check_run("root", ["chmod", "+x", "/tests/test.sh"])

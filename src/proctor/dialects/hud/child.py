@@ -227,7 +227,7 @@ def serve_environment(request: dict[str, str], line: socket.socket) -> None:
         sys.stdout = AnnouncementStream(sys.stdout, line)
         run_until_terminated(serve(environment))
     except SystemExit:
-        pass  # it was asked to end
+        pass  # it was told to end
     except BaseException as error:
         import proctor_inside  # type: ignore[import-not-found]
 

@@ -310,7 +310,7 @@ class HostModel(ModelAPI):  # type: ignore[misc]
     def _find_session(self) -> int:
         active = sample_active()
         if active is None:
-            raise RuntimeError("the model was asked outside of any sample, where no rollout could record it")
+            raise RuntimeError("the model was called outside of any sample, where no rollout could record it")
         return self.sessions[(str(active.sample.id), active.epoch)]
 
     async def count_text_tokens(self, text: str) -> int:

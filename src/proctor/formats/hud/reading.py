@@ -165,7 +165,7 @@ def build_run(
 
 
 def build_bare_parts(run: Mapping[str, Any], slug: str, number: int) -> RowParts:
-    """A rollout of which only the job's line is there."""
+    """A rollout of which only the job's line exists."""
     failed = bool(run.get("is_error")) or not isinstance(run.get("reward"), (int, float))
     message = get_text(run, "trace_error") or "HUD marks this run as an error"
     return RowParts(

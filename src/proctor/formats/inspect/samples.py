@@ -1,7 +1,7 @@
 """One sample of an Inspect log as a row.
 
 The model events become model calls; which of them the evaluated model answered and which a scorer made is
-taken from the span they stand in. Knows nothing of archives.
+taken from the span that contains them. Knows nothing of archives.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write a run as data to train on: conversations that went well, or pairs of a better and a worse one.
 
 Messages have the shape of the chat completions API, which trainers read. Where the model's client kept token
-ids, they are written too, so that nothing has to be tokenised again. Only rollouts that were played to their
+ids, they are written too, so that nothing has to be tokenized again. Only rollouts that were played to their
 end are good examples. Rows are read one at a time. Knows nothing of trainers.
 """
 

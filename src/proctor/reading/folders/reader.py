@@ -133,7 +133,7 @@ class FolderReader:
             return info
         if not rows.index.complete and info.summary is not None:
             return info
-        summary = await asyncio.to_thread(self.summarise, rows)
+        summary = await asyncio.to_thread(self.summarize, rows)
         return msgspec.structs.replace(
             self.add_summary(info, summary), summary=msgspec.to_builtins(summary), last_seq=rows.reached
         )
@@ -178,9 +178,9 @@ class FolderReader:
 
     async def summary(self) -> Summary:
         rows = await self._refresh(None)
-        return await asyncio.to_thread(self.summarise, rows)
+        return await asyncio.to_thread(self.summarize, rows)
 
-    def summarise(self, rows: ReadRows) -> Summary:
+    def summarize(self, rows: ReadRows) -> Summary:
         """The report of the rows that were read, by the function that makes it when a run ends."""
         with rows.index.lock:
             version = rows.index.version

@@ -105,7 +105,7 @@ class RowsFile:
                     rows.close()
 
     def _current(self) -> ReadRows:
-        """The rows of the file that is there now."""
+        """The rows of the current file."""
         known = self.rows
         status = self.path.stat()
         if known is not None and known.inode == status.st_ino and known.reached <= status.st_size:

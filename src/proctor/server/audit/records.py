@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, Select, delete, insert, select
 
 from proctor.api.audit import AuditAction, AuditEntry
 from proctor.api.common import new_id
+from proctor.server.db.structs import struct_from_row
 from proctor.server.db.tables import audit_entries
 from proctor.server.people.tokens import Caller
 
@@ -90,16 +91,7 @@ def narrow(query: Select[Any], wanted: AuditFilter) -> Select[Any]:
 
 
 def describe_entry(row: Row[Any]) -> AuditEntry:
-    return AuditEntry(
-        id=row.id,
-        at=row.at,
-        user=row.user,
-        action=row.action,
-        target=row.target,
-        details=row.details,
-        token=row.token_id,
-        address=row.address,
-    )
+    return struct_from_row(AuditEntry, row, token=row.token_id)
 
 
 def delete_old(connection: Connection, now: float) -> None:

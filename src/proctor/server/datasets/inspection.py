@@ -33,7 +33,7 @@ class DatasetInspector:
         self._visitor = asyncio.Lock()
         """All visitors together leave room for those who are logged in."""
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """Of each reader one: whoever has many slow files keeps nobody else waiting."""
+        """One per reader, so that a reader with many slow files delays no others."""
         self._work = settings.data / "scans"
         empty_sandbox_folder(self._work)
 

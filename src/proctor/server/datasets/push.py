@@ -1,6 +1,6 @@
 """Publish a version of a dataset: whole, or not at all. Knows nothing of HTTP.
 
-The server never reads a dataset's rows: a file that is made to exhaust its reader harms nobody here.
+The server never reads a dataset's rows: a file made to exhaust its reader does no harm here.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from proctor.server.datasets.access import (
     ownership_condition,
     readable_condition,
 )
+from proctor.server.db.structs import struct_from_row
 from proctor.server.db.tables import dataset_versions, datasets, run_datasets, runs
 from proctor.server.hub.access import check_scope
 from proctor.server.names import LINES, check_text
@@ -88,32 +89,18 @@ def find_latest(connection: Connection, dataset_ids: Sequence[str]) -> dict[str,
 
 
 def describe_version(row: Row[Any]) -> DatasetVersion:
-    return DatasetVersion(
-        sha256=row.sha256,
-        format=row.format,
-        size=row.size,
-        rows=row.rows,
-        columns=row.columns,
-        pushed_by=row.pushed_by,
-        created_at=row.created_at,
-        pushed_at=row.pushed_at,
-    )
+    return struct_from_row(DatasetVersion, row)
 
 
 def describe_datasets(connection: Connection, caller: Caller, rows: Sequence[Row[Any]]) -> list[DatasetInfo]:
     held = list_roles(connection, caller, rows)
     latest = find_latest(connection, [row.id for row in rows])
     return [
-        DatasetInfo(
-            id=row.id,
-            owner=row.owner,
-            name=row.name,
-            visibility=row.visibility,
-            description=row.description,
+        struct_from_row(
+            DatasetInfo,
+            row,
             role=held[row.id],
             latest=describe_version(latest[row.id]) if row.id in latest else None,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
         )
         for row in rows
     ]

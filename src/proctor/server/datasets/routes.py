@@ -222,7 +222,7 @@ async def preview_dataset(
             async with platform.blobs.local(version.sha256) as file:
                 found = await platform.inspector.preview(reader, file, version.format, rows)
         except FileNotFoundError as error:
-            raise NotFoundError("This version was deleted at this moment.") from error
+            raise NotFoundError("This version was just deleted.") from error
     return DatasetPreview(
         columns=found.columns, rows=found.rows, is_whole=found.is_whole, problem=found.problem
     )

@@ -41,7 +41,7 @@ class UploadParts(Protocol):
         """Held while an upload is written or finished."""
 
     def alone(self, upload_id: str, /) -> AbstractContextManager[None]:
-        """Refuse to go on while another server writes or finishes an upload."""
+        """Refuse to continue while another server writes or finishes an upload."""
 
     async def received(self, upload_id: str) -> int: ...
 

@@ -15,6 +15,7 @@ from proctor.api.common import new_id
 from proctor.api.datasets import DatasetUploadInfo, NewDatasetUpload
 from proctor.server.datasets.push import DatasetPush, check_may_push
 from proctor.server.datasets.upload_parts import KEPT_SECONDS
+from proctor.server.db.structs import struct_from_row
 from proctor.server.db.tables import dataset_uploads
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, NotFoundError
@@ -111,18 +112,11 @@ def remove_upload(connection: Connection, upload_id: str) -> None:
 
 
 def remove_old(connection: Connection, now: float) -> None:
-    """Drop what nobody continued."""
+    """Drop abandoned uploads."""
     connection.execute(delete(dataset_uploads).where(dataset_uploads.c.touched_at < now - KEPT_SECONDS))
 
 
 def describe_upload(row: Row[Any], received: int) -> DatasetUploadInfo:
-    return DatasetUploadInfo(
-        id=row.id,
-        owner=row.owner,
-        name=row.name,
-        format=row.format,
-        size=row.size,
-        received=received,
-        created_at=row.created_at,
-        expires_at=row.touched_at + KEPT_SECONDS,
+    return struct_from_row(
+        DatasetUploadInfo, row, received=received, expires_at=row.touched_at + KEPT_SECONDS
     )

@@ -73,7 +73,7 @@ class Database:
         self._readers = ThreadPoolExecutor(READERS, "database-read")
         self.availability = Availability(self._reach)
         self.on_done: list[Callable[[str, float], None]] = []
-        """Told of each `read` and `write` how many seconds it took, waiting for a thread included."""
+        """Called after each `read` and `write` with the seconds it took, waiting for a thread included."""
 
     async def read(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         began = time.perf_counter()

@@ -88,7 +88,7 @@ async def start_example(
     try:
         return await run_idempotent(request, platform, caller, work, RunInfo)
     except IntegrityError as error:
-        raise ConflictError("Another request did the same at this moment; try again.") from error
+        raise ConflictError("Another request is doing the same; try again.") from error
     finally:
         await platform.blobs.remove_unused(hashes)
 

@@ -61,7 +61,7 @@ class UsageMeter:
         self.on_booked: list[Callable[[LedgerCall], None]] = []
 
     def book(self, call: LedgerCall) -> asyncio.Future[None]:
-        """Done once the call is in the database. It is written even if nobody waits for that."""
+        """Done once the call is in the database. It is written even if no caller waits for it."""
         kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((call, kept))
         if call.is_reserved:

@@ -164,7 +164,7 @@ def publish(connection: Connection, caller: Caller, push: Push) -> PushResult:
 
 
 def refuse_many(known: Sequence[Row[Any]], environment: Row[Any]) -> None:
-    """Whoever asks for one version, or a list of environments, has all versions looked at."""
+    """Requests for one version, or for a list of environments, look at all versions."""
     if len(known) >= MOST_VERSIONS:
         raise ConflictError(
             f"{environment.owner}/{environment.name} has {MOST_VERSIONS:,} versions, which is the most there "

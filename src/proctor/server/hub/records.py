@@ -27,6 +27,7 @@ from proctor.api.hub import (
 from proctor.errors import did_you_mean
 from proctor.run import ENDED
 from proctor.server.announcements import announce_environment
+from proctor.server.db.structs import struct_from_row
 from proctor.server.db.tables import environments, namespaces, roles, runs, versions
 from proctor.server.hub.access import (
     find_environment,
@@ -130,20 +131,9 @@ def number_of(version: str) -> Number:
 
 
 def describe_version(row: Row[Any]) -> Version:
-    return Version(
-        id=row.id,
-        version=row.version,
-        content_hash=row.content_hash,
-        wheel_name=row.wheel_name,
-        wheel_sha256=row.wheel_sha256,
-        wheel_size=row.wheel_size,
-        source_sha256=row.source_sha256,
-        source_size=row.source_size,
-        requires_python=row.requires_python,
-        dependencies=row.dependencies,
-        secrets=row.secrets,
-        pushed_by=row.pushed_by,
-        created_at=row.created_at,
+    return struct_from_row(
+        Version,
+        row,
         check=Check(
             status=row.check_status,
             message=row.check_message,
@@ -168,20 +158,13 @@ def describe_environments(
     for version in versions_of(connection, [row.id for row in rows]):
         latest.setdefault(version.environment_id, version)
     return [
-        EnvironmentInfo(
-            id=row.id,
-            owner=row.owner,
-            name=row.name,
-            visibility=row.visibility,
-            description=row.description,
-            tags=row.tags,
+        struct_from_row(
+            EnvironmentInfo,
+            row,
             role=held[row.id],
             latest=describe_version(latest[row.id]) if row.id in latest else None,
-            forked_from=row.forked_from,
             run_policy=row.run_policy or default,
             run_policy_is_default=row.run_policy is None,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
         )
         for row in rows
     ]

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from litestar import Response, Router, delete, get, patch, post, put
+from litestar.di import NamedDependency, Provide
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import Stream
 from litestar.status_codes import HTTP_200_OK, HTTP_201_CREATED, HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
@@ -33,7 +34,7 @@ from proctor.api.hub import (
     Version,
 )
 from proctor.server.audit.changes import AuditDependency, name_changes
-from proctor.server.hub import catalogue, checks, records, tasks
+from proctor.server.hub import catalog, checks, records, tasks
 from proctor.server.hub.access import need_environment
 from proctor.server.hub.announcements import change_and_announce
 from proctor.server.hub.push import check_may_push, publish, read_push
@@ -41,7 +42,6 @@ from proctor.server.hub.push_form import PushReceiver, ReceivedPush
 from proctor.server.hub.sources import read_path
 from proctor.server.openapi.described import BINARY, OPEN, describe
 from proctor.server.people.tokens import Caller
-from proctor.server.platform import Platform
 from proctor.server.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from proctor.server.quotas import check_storage
 from proctor.server.request_fields import LENIENT, with_query
@@ -49,7 +49,9 @@ from proctor.server.requests import (
     CallerDependency,
     HttpRequest,
     PlatformDependency,
+    SlugDependency,
     check_tables,
+    join_slug,
     need_length,
     run_idempotent,
 )
@@ -128,13 +130,13 @@ def encode_push(received: ReceivedPush) -> bytes:
 @get(
     "/environments",
     summary="Environments you may read",
-    opt={**OPEN, **with_query(catalogue.EnvironmentQuery)},
+    opt={**OPEN, **with_query(catalog.EnvironmentQuery)},
 )
 async def list_environments(
     request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
 ) -> Page[EnvironmentInfo]:
-    wanted = decode_query(request.query_params.multi_items(), catalogue.EnvironmentQuery)
-    return await platform.database.read(catalogue.list_environments, caller, wanted)
+    wanted = decode_query(request.query_params.multi_items(), catalog.EnvironmentQuery)
+    return await platform.database.read(catalog.list_environments, caller, wanted)
 
 
 @get(
@@ -148,68 +150,66 @@ async def read_environment_facets(
     search: FromQuery[str | None] = None,
     mine: FromQuery[bool] = False,
 ) -> EnvironmentFacets:
-    wanted = catalogue.EnvironmentQuery(search=search, mine=mine)
-    return await platform.database.read(catalogue.count_facets, caller, wanted)
+    wanted = catalog.EnvironmentQuery(search=search, mine=mine)
+    return await platform.database.read(catalog.count_facets, caller, wanted)
 
 
 @get(ENVIRONMENT, summary="One environment, with its newest version", opt=OPEN)
 async def read_environment(
-    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+    environment: SlugDependency, caller: CallerDependency, platform: PlatformDependency
 ) -> EnvironmentInfo:
-    return await platform.database.read(records.describe_environment, caller, f"{owner}/{name}")
+    return await platform.database.read(records.describe_environment, caller, environment)
 
 
 @get(f"{ENVIRONMENT}/versions", summary="Its versions, the newest first", opt=OPEN)
 async def list_versions(
-    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+    environment: SlugDependency, caller: CallerDependency, platform: PlatformDependency
 ) -> Page[Version]:
     def work(connection: Connection) -> list[Version]:
-        row = need_environment(connection, caller, f"{owner}/{name}")
+        row = need_environment(connection, caller, environment)
         return [records.describe_version(each) for each in records.versions_of(connection, [row.id])]
 
     return Page(await platform.database.read(work))
 
 
-async def find_version(platform: Platform, caller: Caller, owner: str, name: str, version: str) -> Row[Any]:
-    _, row = await platform.database.read(records.resolve_version, caller, f"{owner}/{name}@{version}")
-    return row
-
-
-@get(VERSION, summary="One version, by its number, `latest`, or a prefix of its content hash", opt=OPEN)
-async def read_version(
-    owner: FromPath[str],
-    name: FromPath[str],
+async def find_version(
+    environment: SlugDependency,
     version: FromPath[str],
     caller: CallerDependency,
     platform: PlatformDependency,
-) -> Version:
-    return records.describe_version(await find_version(platform, caller, owner, name, version))
+) -> Row[Any]:
+    _, row = await platform.database.read(records.resolve_version, caller, f"{environment}@{version}")
+    return row
+
+
+VersionDependency = NamedDependency[Row[Any]]
+"""The version that the path names, if the caller may read it."""
+
+
+@get(VERSION, summary="One version, by its number, `latest`, or a prefix of its content hash", opt=OPEN)
+async def read_version(version_row: VersionDependency) -> Version:
+    return records.describe_version(version_row)
 
 
 @get(f"{VERSION}/files", summary="A file of its source, or the content of a folder", opt=OPEN)
 async def read_files(
-    owner: FromPath[str],
-    name: FromPath[str],
-    version: FromPath[str],
-    caller: CallerDependency,
+    version_row: VersionDependency,
     platform: PlatformDependency,
     path: FromQuery[str] = "",
     max_bytes: FromQuery[int] = TEXT_BYTES,
 ) -> FileText:
     if not 1 <= max_bytes <= MOST_TEXT:
         raise InvalidError(f"max_bytes must be between 1 and {MOST_TEXT}.", field="max_bytes")
-    row = await find_version(platform, caller, owner, name, version)
     try:
-        async with platform.blobs.local(row.source_sha256) as source:
-            return await asyncio.to_thread(read_path, source, row.files, path, max_bytes)
+        async with platform.blobs.local(version_row.source_sha256) as source:
+            return await asyncio.to_thread(read_path, source, version_row.files, path, max_bytes)
     except FileNotFoundError as error:
-        raise NotFoundError("This version was deleted at this moment.") from error
+        raise NotFoundError("This version was just deleted.") from error
 
 
 @get(f"{VERSION}/tasks", summary="Its tasks, as its check found them")
 async def list_tasks(
-    owner: FromPath[str],
-    name: FromPath[str],
+    environment: SlugDependency,
     version: FromPath[str],
     caller: CallerDependency,
     platform: PlatformDependency,
@@ -220,7 +220,7 @@ async def list_tasks(
     wanted = tasks.TaskListing(slug=slug, limit=limit, cursor=cursor)
 
     def work(connection: Connection) -> Page[TaskInfo]:
-        _, row = records.resolve_version(connection, caller, f"{owner}/{name}@{version}")
+        _, row = records.resolve_version(connection, caller, f"{environment}@{version}")
         return tasks.list_tasks(connection, row, wanted)
 
     return await platform.database.read(work)
@@ -228,29 +228,17 @@ async def list_tasks(
 
 @get(f"{VERSION}/source", summary="Its source, as .tar.gz", media_type="application/gzip", opt=OPEN)
 async def read_source(
-    owner: FromPath[str],
-    name: FromPath[str],
-    version: FromPath[str],
-    request: HttpRequest,
-    caller: CallerDependency,
-    platform: PlatformDependency,
+    name: FromPath[str], version_row: VersionDependency, request: HttpRequest, platform: PlatformDependency
 ) -> Stream:
-    row = await find_version(platform, caller, owner, name, version)
-    file_name = f"{name}-{row.version}.tar.gz"
-    return await send_file(platform, request, row.source_sha256, file_name, media_type="application/gzip")
+    file_name, sha256 = f"{name}-{version_row.version}.tar.gz", version_row.source_sha256
+    return await send_file(platform, request, sha256, file_name, media_type="application/gzip")
 
 
 @get(f"{VERSION}/wheel", summary="Its wheel", media_type=BINARY, opt=OPEN)
 async def read_wheel(
-    owner: FromPath[str],
-    name: FromPath[str],
-    version: FromPath[str],
-    request: HttpRequest,
-    caller: CallerDependency,
-    platform: PlatformDependency,
+    version_row: VersionDependency, request: HttpRequest, platform: PlatformDependency
 ) -> Stream:
-    row = await find_version(platform, caller, owner, name, version)
-    return await send_file(platform, request, row.wheel_sha256, row.wheel_name)
+    return await send_file(platform, request, version_row.wheel_sha256, version_row.wheel_name)
 
 
 # Changing
@@ -258,54 +246,47 @@ async def read_wheel(
 
 @patch(ENVIRONMENT, summary="Change its visibility or description")
 async def change_environment(
-    owner: FromPath[str],
-    name: FromPath[str],
+    environment: SlugDependency,
     data: JSONBody[EnvironmentChange],
     caller: CallerDependency,
     platform: PlatformDependency,
     audit: AuditDependency,
 ) -> EnvironmentInfo:
-    slug = f"{owner}/{name}"
-    work = audit.of(caller, "environment.change", slug, records.change_environment, name_changes(data))
-    changed = await change_and_announce(platform, slug, work, caller, slug, data)
+    work = audit.of(caller, "environment.change", environment, records.change_environment, name_changes(data))
+    changed = await change_and_announce(platform, environment, work, caller, environment, data)
     platform.notifier.notify("sharing")  # who may read its runs
     return changed
 
 
 @delete(ENVIRONMENT, summary="Delete it with all its versions; runs keep their results")
 async def delete_environment(
-    owner: FromPath[str],
-    name: FromPath[str],
+    environment: SlugDependency,
     caller: CallerDependency,
     platform: PlatformDependency,
     audit: AuditDependency,
 ) -> None:
-    slug = f"{owner}/{name}"
-    work = audit.of(caller, "environment.delete", slug, records.remove_environment)
-    files = await change_and_announce(platform, slug, work, caller, slug)
+    work = audit.of(caller, "environment.delete", environment, records.remove_environment)
+    files = await change_and_announce(platform, environment, work, caller, environment)
     await platform.blobs.remove_unused(files)
 
 
 @delete(VERSION, summary="Delete one version; its number can be pushed again")
 async def delete_version(
-    owner: FromPath[str],
-    name: FromPath[str],
+    environment: SlugDependency,
     version: FromPath[str],
     caller: CallerDependency,
     platform: PlatformDependency,
     audit: AuditDependency,
 ) -> None:
-    slug = f"{owner}/{name}"
-    work = audit.of(caller, "version.delete", f"{slug}@{version}", records.remove_version)
-    files = await change_and_announce(platform, slug, work, caller, slug, version)
+    work = audit.of(caller, "version.delete", f"{environment}@{version}", records.remove_version)
+    files = await change_and_announce(platform, environment, work, caller, environment, version)
     await platform.blobs.remove_unused(files)
 
 
 @post(f"{ENVIRONMENT}/fork", summary="Copy a version into your own namespace")
 async def fork_environment(
     request: HttpRequest,
-    owner: FromPath[str],
-    name: FromPath[str],
+    environment: SlugDependency,
     data: JSONBody[Fork],
     caller: CallerDependency,
     platform: PlatformDependency,
@@ -315,9 +296,9 @@ async def fork_environment(
 
     def work(connection: Connection) -> EnvironmentInfo:
         check_storage(connection, caller.user, platform.settings.quotas)
-        return records.fork_environment(connection, caller, f"{owner}/{name}", data)
+        return records.fork_environment(connection, caller, environment, data)
 
-    forked = audit.of(caller, "environment.fork", name_forked, work, {"from": f"{owner}/{name}"})
+    forked = audit.of(caller, "environment.fork", name_forked, work, {"from": environment})
     return await run_idempotent(request, platform, caller, forked, EnvironmentInfo)
 
 
@@ -327,40 +308,36 @@ def name_forked(made: EnvironmentInfo) -> str:
 
 @get(f"{ENVIRONMENT}/collaborators", summary="The users and teams with a role on it")
 async def list_collaborators(
-    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+    environment: SlugDependency, caller: CallerDependency, platform: PlatformDependency
 ) -> Page[Collaborator]:
-    return Page(await platform.database.read(records.list_collaborators, caller, f"{owner}/{name}"))
+    return Page(await platform.database.read(records.list_collaborators, caller, environment))
 
 
 @put(f"{ENVIRONMENT}/collaborators", summary="Grant a user or a team a role on it")
 async def put_collaborator(
-    owner: FromPath[str],
-    name: FromPath[str],
+    environment: SlugDependency,
     data: JSONBody[Collaborator],
     caller: CallerDependency,
     platform: PlatformDependency,
     audit: AuditDependency,
 ) -> Collaborator:
-    slug = f"{owner}/{name}"
     details = {"holder": data.name, "role": data.role}
-    work = audit.of(caller, "role.set", slug, records.put_collaborator, details)
-    changed = await change_and_announce(platform, slug, work, caller, slug, data)
+    work = audit.of(caller, "role.set", environment, records.put_collaborator, details)
+    changed = await change_and_announce(platform, environment, work, caller, environment, data)
     platform.notifier.notify("sharing")
     return changed
 
 
 @delete(f"{ENVIRONMENT}/collaborators/{{who:str}}", summary="Revoke a role")
 async def delete_collaborator(
-    owner: FromPath[str],
-    name: FromPath[str],
+    environment: SlugDependency,
     who: FromPath[str],
     caller: CallerDependency,
     platform: PlatformDependency,
     audit: AuditDependency,
 ) -> None:
-    slug = f"{owner}/{name}"
-    work = audit.of(caller, "role.remove", slug, records.remove_collaborator, {"holder": who})
-    await change_and_announce(platform, slug, work, caller, slug, who)
+    work = audit.of(caller, "role.remove", environment, records.remove_collaborator, {"holder": who})
+    await change_and_announce(platform, environment, work, caller, environment, who)
     platform.notifier.notify("sharing")
 
 
@@ -369,20 +346,19 @@ async def delete_collaborator(
 
 @post(f"{VERSION}/check", summary="Have it checked again", status_code=HTTP_202_ACCEPTED)
 async def check_again(
-    owner: FromPath[str],
-    name: FromPath[str],
+    environment: SlugDependency,
     version: FromPath[str],
     caller: CallerDependency,
     platform: PlatformDependency,
 ) -> Version:
     def work(connection: Connection) -> Version:
-        _, row = records.resolve_version(connection, caller, f"{owner}/{name}@{version}", "write")
+        _, row = records.resolve_version(connection, caller, f"{environment}@{version}", "write")
         checks.requeue(connection, row.id)
         return records.describe_version(
-            records.resolve_version(connection, caller, f"{owner}/{name}@{version}")[1]
+            records.resolve_version(connection, caller, f"{environment}@{version}")[1]
         )
 
-    return await change_and_announce(platform, f"{owner}/{name}", work)
+    return await change_and_announce(platform, environment, work)
 
 
 @post(
@@ -446,7 +422,11 @@ def create_hub_router(settings: Settings) -> Router:
         claim_check,
         report_check,
     ]
-    return Router("", route_handlers=routes, tags=["hub"])
+    found: dict[str, Provide | Callable[..., Any]] = {
+        "environment": Provide(join_slug, sync_to_thread=False),
+        "version_row": Provide(find_version),
+    }
+    return Router("", route_handlers=routes, dependencies=found, tags=["hub"])
 
 
 def largest_request(settings: Settings) -> int:

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, case, delete, func, insert, select
 
 from proctor.api.common import new_id
 from proctor.api.ledger import Balance, Entry, EntryKind
+from proctor.server.db.structs import struct_from_row
 from proctor.server.db.tables import accounts, entries, holds, namespaces, reservations, runs
 from proctor.server.problems import NotFoundError, PaymentError
 
@@ -270,15 +271,7 @@ def list_entries(
         query = query.where((entries.c.at < at) | ((entries.c.at == at) & (entries.c.id < id_)))
     query = query.order_by(entries.c.at.desc(), entries.c.id.desc()).limit(limit + 1)
     return [
-        Entry(
-            id=row.id,
-            owner=row.owner,
-            kind=row.kind,
-            amount_usd=dollars(row.amount),
-            run=row.run_id,
-            note=row.note,
-            at=row.at,
-        )
+        struct_from_row(Entry, row, amount_usd=dollars(row.amount), run=row.run_id)
         for row in connection.execute(query)
     ]
 

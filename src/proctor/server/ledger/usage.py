@@ -72,7 +72,7 @@ def describe_total(row: Row[Any], wanted: UsageFilter) -> UsageTotal:
 
 
 def cursor_of(total: UsageTotal) -> tuple[int, str]:
-    """Where a total stands in the list, for cursors."""
+    """The position of a total in the list, for cursors."""
     return parse_day(total.day), total.model or total.run or total.user or ""
 
 

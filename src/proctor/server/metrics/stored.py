@@ -19,7 +19,7 @@ class StoredWork(msgspec.Struct, frozen=True):
     """A look at the database."""
 
     runs: dict[str, int]
-    """Hosted runs by status; every status is there."""
+    """Hosted runs by status; every status is included."""
     oldest_seconds: float
     """How long the oldest pending run has waited; 0 if none does."""
     hosts: int

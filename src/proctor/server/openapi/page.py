@@ -256,5 +256,5 @@ def code(text: str) -> str:
 
 
 def render_text(text: str) -> str:
-    """A sentence of ours: what stands in backquotes is code."""
+    """One of our sentences: text in backquotes is code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text or "", quote=False))

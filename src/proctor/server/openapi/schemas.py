@@ -1,4 +1,4 @@
-"""The schemas of the API's types: from msgspec, with the sentences that stand beside their fields.
+"""The schemas of the API's types: from msgspec, with the docstrings of their fields.
 
 Knows nothing of routes.
 """

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, sel
 
 from proctor.api.common import is_slug, new_id
 from proctor.api.people import Member, Membership, NewToken, NewUser, Team, Token, User
+from proctor.server.db.structs import struct_from_row
 from proctor.server.db.tables import accounts, members, namespaces, teams, tokens, users
 from proctor.server.names import check_name
 from proctor.server.people.tokens import Caller, CreatedToken, default_scopes, make_token
@@ -99,7 +100,7 @@ def disable_user(connection: Connection, name: str, disabled: bool) -> User:
 
 
 def set_server_admin(connection: Connection, name: str, is_admin: bool) -> User:
-    """Whoever becomes an admin needs a new token: those they have lack the scope."""
+    """A new admin needs a new token: those they have lack the scope."""
     find_user(connection, name)
     lock_admins(connection)
     connection.execute(update(users).where(users.c.name == name).values(is_admin=is_admin))
@@ -217,17 +218,7 @@ def list_host_tokens(connection: Connection) -> list[Token]:
 
 def list_valid_tokens(connection: Connection, *which: ColumnElement[bool]) -> list[Token]:
     query = select(tokens).where(*which, tokens.c.revoked_at.is_(None)).order_by(tokens.c.created_at)
-    return [
-        Token(
-            id=row.id,
-            name=row.name,
-            scopes=row.scopes,
-            created_at=row.created_at,
-            expires_at=row.expires_at,
-            last_used_at=row.last_used_at,
-        )
-        for row in connection.execute(query)
-    ]
+    return [struct_from_row(Token, row) for row in connection.execute(query)]
 
 
 def revoke_token(connection: Connection, caller: Caller, token_id: str) -> str:

@@ -1,7 +1,7 @@
 """Rename or delete a team.
 
 Environments and datasets are found by their owner's name, so a team that has some keeps its name, and stays.
-A name that was given up is never given out again: it may stand in other people's configurations. Knows
+An abandoned name is never assigned again: other people's configurations may contain it. Knows
 nothing of HTTP.
 """
 

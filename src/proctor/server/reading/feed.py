@@ -2,7 +2,7 @@
 
 While there are followers, runs in progress, checks in progress and the followers' balances are polled twice a
 second, and at once when a server reports a change. Each follower gets what they may read, combined; one that
-does not keep up is asked to read everything again, and one that loses their session is cut off at once. Knows
+does not keep up is asked to read everything again, and one whose session ends is cut off at once. Knows
 nothing of HTTP.
 """
 
@@ -213,7 +213,7 @@ class RunFeed:
         info = records.describe_row(row, None, records.QueueState())
         if row.status in ENDED:
             if info.score is None:
-                info = await self._service.read_summarised(row.id)
+                info = await self._service.read_summarized(row.id)
             return describe_change(info)
         opened = self._opened.open(row.id)
         summary = await opened.summary(row) if is_fresh else opened.last_summary

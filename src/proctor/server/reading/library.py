@@ -35,7 +35,7 @@ MOST_UNSCORED = 8
 """Runs of a list that have ended and whose report is made now."""
 MOST_SUITE_RUNS = 1_000
 NOT_AXES = {"env_id", "model", "agent", "name", "label", "output_dir"}
-"""Settings that are no axis of a sweep: they say where a run is, or stand beside it anyway."""
+"""Settings that are not an axis of a sweep: they say where a run is, or are shown anyway."""
 
 
 class RunReading:
@@ -115,7 +115,7 @@ class ServerLibrary:
         found = await reading.database.read(describe_runs, self._caller, ids)
         unscored = [run.id for run in found if run.status in ENDED and run.score is None]
         for run_id in unscored[:MOST_UNSCORED]:
-            await reading.service.read_summarised(run_id)
+            await reading.service.read_summarized(run_id)
         if unscored:
             found = await reading.database.read(describe_runs, self._caller, ids)
         scores = await self._score_live([run.id for run in found if run.status not in ENDED])

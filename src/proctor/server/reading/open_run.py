@@ -167,13 +167,13 @@ class OpenRun:
             now = time.monotonic()
             if self._summary is not None and (state == self._summary_of or now < self._stale_at):
                 return self._summary
-            self._summary = await self._database.read(self._summarise, run, metadata.pass_threshold)
+            self._summary = await self._database.read(self._summarize, run, metadata.pass_threshold)
             self._summary_of = state
             took = time.monotonic() - now
             self._stale_at = now + max(FRESH_SECONDS, BUSY_SHARE * took)
             return self._summary
 
-    def _summarise(self, connection: Connection, run: Row[Any], pass_threshold: float) -> Summary:
+    def _summarize(self, connection: Connection, run: Row[Any], pass_threshold: float) -> Summary:
         counted = self._counted
         if counted is None or counted.tally.pass_threshold != pass_threshold:
             counted = self._counted = CountedRows(pass_threshold)

@@ -73,7 +73,7 @@ class ServerRunReader:
 
     async def info(self) -> RunInfo:
         if self._row.status in ENDED and (self._row.summary is None or self._row.score is None):
-            return sharing.limit_to(self._access, await self._runs.read_summarised(self.id))
+            return sharing.limit_to(self._access, await self._runs.read_summarized(self.id))
         found = await self._database.read(records.build_run_info, self._row)
         if self._row.status not in ENDED:
             summary = await self._open.summary(self._row)
@@ -91,7 +91,7 @@ class ServerRunReader:
         else:
             stored = self._row.summary
             if stored is None or self._row.score is None:
-                stored = (await self._runs.read_summarised(self.id)).summary
+                stored = (await self._runs.read_summarized(self.id)).summary
             summary = msgspec.convert(stored, Summary)
         return sharing.limit_summary(self._access, summary)
 

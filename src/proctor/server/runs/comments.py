@@ -18,6 +18,7 @@ from proctor.api.comments import (
     RunComment,
 )
 from proctor.api.common import new_id
+from proctor.server.db.structs import struct_from_row
 from proctor.server.db.tables import run_comments
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, ForbiddenError, NotFoundError, QuotaError
@@ -130,17 +131,12 @@ def read_comment(connection: Connection, comment_id: str) -> Row[Any]:
 def describe_comment(row: Row[Any], caller: Caller, *, may_change_run: bool) -> RunComment:
     is_own = row.author == caller.user and not caller.is_anonymous
     is_there = row.deleted_at is None
-    return RunComment(
-        id=row.id,
+    return struct_from_row(
+        RunComment,
+        row,
         rollout=None
         if row.task_key is None
         else RolloutPlace(key=row.task_key, number=row.number, step=row.step),
-        author=row.author,
-        text=row.text,
-        created_at=row.created_at,
-        edited_at=row.edited_at,
-        deleted_at=row.deleted_at,
-        deleted_by=row.deleted_by,
         may_edit=is_there and is_own,
         may_delete=is_there and (is_own or may_change_run),
     )

@@ -106,7 +106,7 @@ def iterate_lines(connection: Connection, run_id: str) -> Iterator[RolloutLine]:
 # Reports
 
 
-def summarise_rows(connection: Connection, run: Row[Any]) -> Summary:
+def summarize_rows(connection: Connection, run: Row[Any]) -> Summary:
     """The report of a run's rollouts."""
     tally = Tally(parse_report_metadata(run.metadata).pass_threshold)
     for line in iterate_lines(connection, run.id):

@@ -311,13 +311,13 @@ def read_word(row: Row[Any], name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def summarise(connection: Connection, run_id: str) -> tuple[int, Summary] | None:
+def summarize(connection: Connection, run_id: str) -> tuple[int, Summary] | None:
     """The report of a run that has ended, computed from its rows, and its last event number; None if it has a
     report, or has not ended."""
     row = queue.find_run(connection, run_id)
     if row.status not in ENDED or (row.summary is not None and row.score is not None):
         return None
-    return row.last_seq, entries.summarise_rows(connection, row)
+    return row.last_seq, entries.summarize_rows(connection, row)
 
 
 def list_unscored(connection: Connection) -> list[str]:

@@ -38,7 +38,7 @@ class Refusals:
         return self._collects
 
     def add(self, found: list[RunProblem]) -> None:
-        """Of two problems of one field, the second usually follows from the first. Nobody reads hundreds."""
+        """Only the first problem of a field, since the second usually follows from it, and not hundreds."""
         if len(self.problems) >= MOST_PROBLEMS:
             return
         known = {problem.field for problem in self.problems if problem.field}

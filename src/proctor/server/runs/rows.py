@@ -67,7 +67,8 @@ def store_rows(connection: Connection, run_id: str, sent: Sequence[ReadRow]) -> 
     accepted = {key: row for key, row in new.items() if key not in known or not known[key].settled}
     replaced = [known[key] for key in accepted if key in known]
     place = connection.execute(LAST_PLACE, {"run_id": run_id}).scalar_one()
-    delete_rows(connection, run_id, replaced)  # after: no place is used twice, or who reads on would miss it
+    # Only now: if an index were reused, a reader that continues after it would miss the row.
+    delete_rows(connection, run_id, replaced)
     if accepted:
         placed = list(enumerate(accepted.values(), place + 1))
         connection.execute(insert(rollouts), [encode_row(run_id, row, number) for number, row in placed])

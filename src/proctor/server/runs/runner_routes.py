@@ -336,7 +336,7 @@ async def end_upload(
     await need_upload(run_id, caller, platform)
     check_tables(data)
     await platform.runs.change(records.end_upload, run_id, data)
-    return await platform.runs.read_summarised(run_id)
+    return await platform.runs.read_summarized(run_id)
 
 
 async def need_upload(run_id: str, caller: Caller, platform: PlatformDependency) -> str:

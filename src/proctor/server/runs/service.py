@@ -93,13 +93,13 @@ class RunService:
         if is_alone:  # twice as long as a host takes to renew its lease, which no other server could do
             await self.database.write(queue.extend_leases, time.time(), self.settings.lease_seconds / 2)
         self._sweeping = asyncio.create_task(self._sweep_on())
-        self.beside(self._summarise_ended(await self.database.read(records.list_unscored)))
+        self.beside(self._summarize_ended(await self.database.read(records.list_unscored)))
 
-    async def _summarise_ended(self, ids: Sequence[str]) -> None:
+    async def _summarize_ended(self, ids: Sequence[str]) -> None:
         """Make the reports of runs that have ended, so that lists have their scores."""
         for run_id in ids:
             try:
-                await self.read_summarised(run_id)
+                await self.read_summarized(run_id)
             except (ApiError, DatabaseAwayError):  # it was deleted; the next reader tries again
                 continue
             except Exception:
@@ -181,13 +181,13 @@ class RunService:
             known = self._redactors[run_id] = (attempt, Redactor(values))
         return known[1]
 
-    async def read_summarised(self, run_id: str) -> RunInfo:
+    async def read_summarized(self, run_id: str) -> RunInfo:
         """A run with its report, which is computed at the first request, once for all requests."""
-        return await self._summaries.ask(run_id, lambda: self._read_summarised(run_id))
+        return await self._summaries.ask(run_id, lambda: self._read_summarized(run_id))
 
-    async def _read_summarised(self, run_id: str) -> RunInfo:
+    async def _read_summarized(self, run_id: str) -> RunInfo:
         """Outside the writer, because it reads every row."""
-        made = await self.database.read(records.summarise, run_id)
+        made = await self.database.read(records.summarize, run_id)
         if made is not None:
             await self.database.write(records.save_summary, run_id, *made)
 
@@ -220,7 +220,7 @@ class RunService:
             await let_go(run_id)
         await self.tidy()
         self._notifier.notify("run", run_id)
-        self.beside(self._summarise_ended([run_id]))
+        self.beside(self._summarize_ended([run_id]))
 
     async def tidy(self) -> None:
         """Finish what is left to do for runs that have ended."""

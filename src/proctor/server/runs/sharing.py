@@ -1,8 +1,8 @@
 """Who may read a run, and how much of it; docs/security.md has the table.
 
-Whoever owns a run, or belongs to its team, reads and changes it (`records.need_visible_run`). Others may read
-it: the writers of its environment always, its readers or anyone with the link if the run is shared with them.
-Knows nothing of HTTP.
+The owner of a run and the members of its team read and change it (`records.need_visible_run`). Others may
+read it: the writers of its environment always, its readers or anyone with the link if the run is shared with
+them. Knows nothing of HTTP.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Events as they are stored: in the database, or, the first ones of runs that have ended, in segments in the
-store.
+"""Stored events: in the database or, the first ones of runs that have ended, in segments in the store.
 
 Readers read the database. If events are missing there, their segments are put back first, the last one first:
 so the events in the database are always the end of the log, without a gap, and a server that is killed in

@@ -21,7 +21,7 @@ TASK_ORDER = (IS_NAMED, DIGITS, rollouts.c.task)
 """The column has JSON: of two whole numbers, the one with more digits is larger."""
 
 Position = tuple[int, int, str, int]
-"""Where a rollout stands in task order; the number of a task's own place is 0."""
+"""The position of a rollout in task order; that of the task itself has number 0."""
 
 
 def read_rows_by_task(

@@ -16,6 +16,7 @@ from proctor.api.common import BASE, new_id
 from proctor.api.runs import Permissions
 from proctor.api.sandboxes import Instance, Sandbox, SandboxStatus, ServedSession
 from proctor.run import ENDED
+from proctor.server.db.structs import struct_from_row
 from proctor.server.db.tables import runs, sandboxes, users
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, NotFoundError
@@ -180,38 +181,23 @@ def end_forgotten_sandboxes(connection: Connection, now: float) -> None:
 
 
 def build_sandbox(row: Row[Any]) -> Sandbox:
-    return Sandbox(
-        id=row.id,
-        run=row.run_id,
-        backend=row.backend,
-        status=row.status,
-        message=row.message,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-    )
+    return struct_from_row(Sandbox, row, run=row.run_id)
 
 
 def build_instance(row: Row[Any]) -> Instance:
-    return Instance(
-        id=row.id,
+    return struct_from_row(
+        Instance,
+        row,
         run=row.run_id,
-        backend=row.backend,
-        status=row.status,
-        message=row.message,
         port=row.spec["port"],
         url=f"{BASE}/instances/{row.id}/port/",
-        created_at=row.created_at,
-        expires_at=row.expires_at,
     )
 
 
 def build_session(row: Row[Any], token: str | None) -> ServedSession:
-    return ServedSession(
-        id=row.id,
+    return struct_from_row(
+        ServedSession,
+        row,
         environment=row.spec["environment"],
-        status=row.status,
-        message=row.message,
         token=token if row.status == "ready" else None,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
     )

@@ -13,15 +13,8 @@ from sqlalchemy.exc import IntegrityError
 
 from proctor.errors import ConfigError
 from proctor.server.db.database import Database
-from proctor.server.db.tables import (
-    attempt_secrets,
-    creations,
-    run_links,
-    run_secrets,
-    seals,
-    secrets,
-    sources,
-)
+from proctor.server.db.tables import seals
+from proctor.server.secrets.seals import SEALED
 from proctor.server.secrets.vault import KEY_FILE, KEY_FILE_VARIABLE, UnreadableError, Vault
 
 PROOF = "proof"
@@ -53,8 +46,8 @@ def verify_key(connection: Connection, vault: Vault, *, forget: bool = False) ->
                     f"into the data folder or name it with {KEY_FILE_VARIABLE}; if it is lost, start once "
                     f"with --forget-secrets, which deletes them."
                 ) from None
-            for table in (seals, secrets, run_secrets, attempt_secrets, run_links, sources, creations):
-                connection.execute(delete(table))
+            for each in SEALED:
+                connection.execute(delete(each.column.table))
         else:
             return
     connection.execute(insert(seals).values(name=PROOF, sealed=vault.seal(CONTENT, PROOF), at=time.time()))

@@ -20,7 +20,14 @@ from proctor.server.hub.records import resolve_version
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ForbiddenError
-from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency, run_idempotent
+from proctor.server.requests import (
+    CallerDependency,
+    HttpRequest,
+    PlatformDependency,
+    SlugDependency,
+    join_slug,
+    run_idempotent,
+)
 from proctor.server.secrets import records
 from proctor.server.secrets.links import WRITE_ROLES
 from proctor.server.secrets.origins import list_run_secrets
@@ -78,14 +85,13 @@ class SecretWriter(msgspec.Struct, frozen=True):
 
 
 async def find_secret_writer(
-    owner: FromPath[str],
-    name: FromPath[str],
+    environment: SlugDependency,
     request: HttpRequest,
     caller: CallerDependency,
     platform: PlatformDependency,
     audit: AuditDependency,
 ) -> SecretWriter:
-    return SecretWriter(f"{owner}/{name}", request, caller, platform, audit)
+    return SecretWriter(environment, request, caller, platform, audit)
 
 
 SecretWriterDependency = NamedDependency[SecretWriter]
@@ -141,13 +147,14 @@ ENVIRONMENT = "/environments/{owner:str}/{name:str}"
 
 @get(f"{ENVIRONMENT}/secrets", summary="Secrets of an environment and those linked to it, without values")
 async def list_secrets(
-    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+    environment: SlugDependency, caller: CallerDependency, platform: PlatformDependency
 ) -> Page[Secret]:
     check_may_read(caller)
 
     def work(connection: Connection) -> list[Secret]:
-        environment = find_with_role(connection, caller, f"{owner}/{name}", "write")
-        return records.list_for_environment(connection, environment)
+        return records.list_for_environment(
+            connection, find_with_role(connection, caller, environment, "write")
+        )
 
     return Page(await platform.database.read(work))
 
@@ -157,8 +164,7 @@ async def list_secrets(
     summary="Which secrets and variables a run of yours would have, and why, without values",
 )
 async def preview_secrets(
-    owner: FromPath[str],
-    name: FromPath[str],
+    environment: SlugDependency,
     version: FromPath[str],
     caller: CallerDependency,
     platform: PlatformDependency,
@@ -166,9 +172,9 @@ async def preview_secrets(
     check_may_read(caller)
 
     def work(connection: Connection) -> list[RunSecret]:
-        environment, row = resolve_version(connection, caller, f"{owner}/{name}@{version}")
-        may_write = role_of(connection, caller, environment) in WRITE_ROLES
-        return list_run_secrets(connection, environment, row.secrets, (), may_write=may_write)
+        found, row = resolve_version(connection, caller, f"{environment}@{version}")
+        may_write = role_of(connection, caller, found) in WRITE_ROLES
+        return list_run_secrets(connection, found, row.secrets, (), may_write=may_write)
 
     return Page(await platform.database.read(work))
 
@@ -204,8 +210,7 @@ async def link(secret_id: FromPath[str], secret_writer: SecretWriterDependency) 
     f"{ENVIRONMENT}/secrets/links/{{secret_id:str}}", summary="Unlink a global secret from an environment"
 )
 async def unlink(
-    owner: FromPath[str],
-    name: FromPath[str],
+    environment: SlugDependency,
     secret_id: FromPath[str],
     caller: CallerDependency,
     platform: PlatformDependency,
@@ -214,24 +219,22 @@ async def unlink(
     check_may_change(caller)
 
     def work(connection: Connection) -> None:
-        if not records.unlink_own(connection, caller, f"{owner}/{name}", secret_id):
-            environment = find_with_role(connection, caller, f"{owner}/{name}", "write")
-            records.unlink(connection, environment, secret_id)
+        if not records.unlink_own(connection, caller, environment, secret_id):
+            found = find_with_role(connection, caller, environment, "write")
+            records.unlink(connection, found, secret_id)
 
     details = {"secret_id": secret_id}
-    await platform.database.write(audit.of(caller, "secret.unlink", f"{owner}/{name}", work, details))
+    await platform.database.write(audit.of(caller, "secret.unlink", environment, work, details))
 
 
 @get(f"{ENVIRONMENT}/variables", summary="Variables of an environment, with their values")
 async def list_variables(
-    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+    environment: SlugDependency, caller: CallerDependency, platform: PlatformDependency
 ) -> Page[Secret]:
     check_may_read(caller)
 
     def work(connection: Connection) -> list[Secret]:
-        return records.list_variables(
-            connection, find_with_role(connection, caller, f"{owner}/{name}", "read")
-        )
+        return records.list_variables(connection, find_with_role(connection, caller, environment, "read"))
 
     return Page(await platform.database.read(work))
 
@@ -272,6 +275,9 @@ router = Router(
         change_variable,
         delete_variable,
     ],
-    dependencies={"secret_writer": Provide(find_secret_writer)},
+    dependencies={
+        "environment": Provide(join_slug, sync_to_thread=False),
+        "secret_writer": Provide(find_secret_writer),
+    },
     tags=["secrets"],
 )

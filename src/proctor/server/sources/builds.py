@@ -61,7 +61,7 @@ async def read_package(result: FetchResult, owner: str, blobs: Blobs) -> Push:
 def publish_build(
     connection: Connection, user: str, source: Row[Any], rollout: str, push: Push, result: FetchResult
 ) -> None:
-    """Publish the version, unless its content is there already, and record which commit it is."""
+    """Publish the version, unless its content is already published, and record which commit it is."""
     existing = find_environment(connection, source.owner, push.wheel.name)
     if existing is not None and not records.find_own_environment(connection, source.id, existing.id):
         raise ConflictError(

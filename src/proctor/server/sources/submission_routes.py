@@ -102,7 +102,7 @@ async def count_version(
             async with platform.blobs.local(version.sha256) as file:
                 scan = await platform.inspector.count(reader, file, version.format)
         except FileNotFoundError as error:
-            raise NotFoundError("This version was deleted at this moment.") from error
+            raise NotFoundError("This version was just deleted.") from error
     if scan.problem or not scan.total:
         raise InvalidError(
             scan.problem or "The dataset has no rows.", code="unreadable_rows", field="dataset"

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_
 from proctor.api.common import new_id
 from proctor.api.sources import SourceSync, SyncStatus
 from proctor.server.announcements import announce_source
+from proctor.server.db.structs import struct_from_row
 from proctor.server.db.tables import source_syncs
 from proctor.server.sources.records import strip_unstorable
 
@@ -92,13 +93,4 @@ def find_running(connection: Connection, source_ids: Collection[str]) -> dict[st
 
 
 def describe_sync(row: Row[Any]) -> SourceSync:
-    return SourceSync(
-        id=row.id,
-        cause=row.cause,
-        branch=row.branch,
-        status=row.status,
-        log=row.log,
-        commit_sha=row.commit_sha,
-        started_at=row.started_at,
-        ended_at=row.ended_at,
-    )
+    return struct_from_row(SourceSync, row)

@@ -113,7 +113,7 @@ class Blobs:
         key = make_key(blob.sha256)
         await self.store.put(key, file)
         if known is not None:
-            log.warning("The file %s was missing from the store; it is there again.", blob.sha256)
+            log.warning("The file %s was missing from the store, and has been restored.", blob.sha256)
             await self._database.write(records.move_file, blob.sha256, key)
             return
         kept = await self._database.write(records.save_file, blob.sha256, key, blob.size)

@@ -46,7 +46,7 @@ class BlobStore(Protocol):
         """How many bytes an object has; None if there is none."""
 
     async def remove(self, keys: Sequence[str]) -> None:
-        """Remove objects; those that are gone already are no error."""
+        """Remove objects; missing ones are not an error."""
 
     def list_objects(self, folder: str = "") -> AsyncIterator[list[StoredObject]]:
         """Everything in the store, or whose keys begin with the name of a folder, some at a time."""

@@ -41,7 +41,7 @@ async def send_file(
                 return Stream(iter(()), status_code=307, headers={**UNCACHED, "location": url})
         opened = await platform.blobs.open(sha256)
     except FileNotFoundError as error:
-        raise NotFoundError("This version was deleted at this moment.") from error
+        raise NotFoundError("This version was just deleted.") from error
     return Stream(
         wrap(opened.blocks),
         media_type=media_type,

@@ -83,7 +83,7 @@ def forget_unused(connection: Connection, sha256s: Sequence[str]) -> list[str]:
 
 
 def forget_old(connection: Connection, before: float, limit: int = AT_ONCE) -> list[str]:
-    """The same for files that nothing refers to and that nobody touched since."""
+    """The same for files that nothing refers to and that were not touched since."""
     old = select(files.c.sha256).where(files.c.touched_at < before, is_unused()).limit(limit)
     found = list(connection.execute(old).scalars())
     return forget(connection, files.c.sha256.in_(found), files.c.touched_at < before)

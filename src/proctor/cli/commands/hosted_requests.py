@@ -1,4 +1,4 @@
-"""Words → what is asked of a server: one NewRun for every evaluation, and nothing that was not given.
+"""Build the requests for hosted runs: one NewRun per evaluation, with only the settings that were given.
 
 What makes sense only on this machine, or only on a server, is refused by name, all of it at once, before
 anything is sent. Knows nothing of HTTP.
@@ -22,7 +22,7 @@ from proctor.config.suite import SuiteEntry
 from proctor.errors import ConfigError, FileError
 
 REQUEST_FIELDS = ("env_id", "model", "max_cost")
-"""Settings that have a place of their own in what is asked."""
+"""Settings that are fields of the request itself."""
 LOCAL_SETTINGS = [
     name
     for name in EvalConfig.__struct_fields__
@@ -38,14 +38,14 @@ RUN_ID = re.compile(r"run-[0-9a-f]{6,}")
 
 
 class HostedRunRequest(msgspec.Struct, frozen=True):
-    """One run that is asked for, and what its exit code is decided by."""
+    """One requested run, and what decides the exit code."""
 
     new: NewRun
     min_coverage: float = 1.0
 
 
 def refuse_hosted_flags(given: Mapping[str, Any]) -> None:
-    """What was given for a server, without a server."""
+    """Refuse flags for a server where --hosted is missing."""
     names = [flag_of(HostedOptions, name, value) for name, value in given.items() if name != "hosted"]
     if names:
         raise ConfigError(f"{join_with_and(names)} {is_or_are(names)} for runs on a server; add --hosted.")
@@ -53,7 +53,7 @@ def refuse_hosted_flags(given: Mapping[str, Any]) -> None:
 
 def refuse_hosted_fields(entries: Sequence[SuiteEntry], file: Path) -> None:
     problems = [
-        (entry.line, f"{name!r} is for runs on a server; give --hosted, or take it out.")
+        (entry.line, f"{name!r} is for runs on a server; add --hosted, or remove it.")
         for entry in entries
         for name in entry.hosted
     ]
@@ -62,7 +62,7 @@ def refuse_hosted_fields(entries: Sequence[SuiteEntry], file: Path) -> None:
 
 
 def refuse_local_flags(settings: Mapping[str, Any], shown: Mapping[str, Any]) -> None:
-    """What was given for this machine, where a server is to play."""
+    """Refuse flags for this machine together with --hosted."""
     names = [flag_of(EvalConfig, name) for name in LOCAL_SETTINGS if name in settings]
     names += [flag_of(Presentation, name) for name in LOCAL_PRESENTATION if name in shown]
     if names:
@@ -77,7 +77,7 @@ def refuse_local_flags(settings: Mapping[str, Any], shown: Mapping[str, Any]) ->
 def build_requests(
     entries: Sequence[SuiteEntry], flags: Mapping[str, Any], team: str | None, file: Path | None
 ) -> list[HostedRunRequest]:
-    """What is asked for, every word of it checked; a flag wins over what a file says."""
+    """The requests, fully checked; a flag takes precedence over the file."""
     made, problems = [], []
     for entry in entries:
         try:
@@ -123,14 +123,13 @@ def build_request(entry: SuiteEntry, hosted: HostedOptions, team: str | None) ->
 
 
 def local_field_problems(settings: Mapping[str, Any], entry: SuiteEntry) -> Iterator[str]:
-    """What a file says for this machine; flags were looked at before."""
+    """Settings of a file that are for this machine; flags were checked before."""
     names = [name for name in LOCAL_SETTINGS if name in settings]
     names += ["resume"] if entry.resume is not None else []
     if names:
         yield (
             f"{join_with_and(map(repr, names))} {is_or_are(names)} for runs on this machine; "
-            f"take {it_or_them(names)} out to "
-            f"have a server play it."
+            f"remove {it_or_them(names)} to run on a server."
         )
 
 

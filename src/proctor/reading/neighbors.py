@@ -8,10 +8,10 @@ from proctor.reading.rollout_index import RolloutIndex
 from proctor.reading.rollout_pages import find_slots
 
 
-def find_neighbours(index: RolloutIndex, slot: int, query: RolloutFilter) -> Neighbours:
+def find_neighbors(index: RolloutIndex, slot: int, query: RolloutFilter) -> Neighbours:
     """The rollouts before and after one in a list, and the nearest ones of other tasks.
 
-    Of a rollout that is not in the list, its neighbours among all rollouts.
+    Of a rollout that is not in the list, its neighbors among all rollouts.
     """
     with index.lock:
         slots = find_slots(index, query).slots
