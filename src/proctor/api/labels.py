@@ -1,4 +1,4 @@
-"""Labels of a run over the API: what people say of its rollouts."""
+"""Labels of a run over the API: people's scores of its rollouts."""
 
 from __future__ import annotations
 

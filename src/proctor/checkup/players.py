@@ -1,4 +1,4 @@
-"""Agents whose worth is known: one that is right, one that says nothing, two that are wrong.
+"""Agents of known quality: one that is right, one that says nothing, two that are wrong.
 
 Everything they say is decided before the first turn. Knows nothing of rewards.
 """

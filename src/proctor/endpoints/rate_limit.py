@@ -1,4 +1,4 @@
-"""Keep to the rates an endpoint's owner named: so many requests and tokens a minute.
+"""Keep to the rates of an endpoint: requests and tokens per minute.
 
 Waits before a request rather than being refused after it. Knows nothing of what requests say.
 """

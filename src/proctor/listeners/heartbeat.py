@@ -1,4 +1,4 @@
-"""A beat every minute while all goes well: monitoring that hears none knows that something is wrong.
+"""Request a URL every minute while all goes well: if the requests stop, monitoring raises the alarm.
 
 A plain GET of one address, when the first run starts, every minute, and once more when the last run has
 finished. When a run fails, is stopped, or the process dies, the beats simply end: no other address is

@@ -1,4 +1,4 @@
-"""Is a project ready to run? Every check says what is wrong and how to mend it.
+"""Is a project ready to run? Every check says what is wrong and how to fix it.
 
 Nothing is changed, built or called. Knows nothing of terminals.
 """
