@@ -31,7 +31,7 @@ class SavedLabels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunLabel(msgspec.Struct, frozen=True, kw_only=True):
-    """What one person says of one rollout."""
+    """What one person says about one rollout."""
 
     example_id: int | str
     rollout: int

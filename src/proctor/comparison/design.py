@@ -71,7 +71,7 @@ def measure_cost(summaries: Sequence[Summary]) -> RolloutCost:
 
 
 class Pilot(msgspec.Struct, frozen=True, kw_only=True):
-    """What past runs say of the variance."""
+    """What past runs say about the variance."""
 
     runs: tuple[str, ...]
     against: tuple[str, ...]

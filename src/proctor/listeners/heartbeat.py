@@ -65,7 +65,7 @@ class Heartbeat:
                 self._over.set()
 
     async def close(self) -> None:
-        """Wait for the last beat. Where a run did not come to its end there is none."""
+        """Wait for the last beat. Where a run did not finish, there is none."""
         self.holders -= 1
         if self.holders > 0:
             return

@@ -1,6 +1,6 @@
 """Send a run that is played here to a Proctor server: while it is played, or afterwards.
 
-Both read the run's folder, where a row stands before anybody hears of it: so nothing is queued in memory, the
+Both read the run's folder, where a row is stored before it is reported: so nothing is queued in memory, the
 run never waits for it, and what did not get through is still there to be sent by `proctor eval push`. Sending
 again adds nothing: the run is known by its id, a batch by its number, a row by its task.
 """

@@ -289,7 +289,7 @@ async def kill_quietly(launcher: WorkerLauncher, key: str) -> None:
 
 
 def check_greeting(started: StartedProcess) -> WorkerGreeting:
-    """What a worker says of itself; ConfigError if it cannot work with this run."""
+    """What a worker says about itself; ConfigError if it cannot work with this run."""
     where = f"node {started.host}"
     if not started.hello:
         if "No module named 'proctor" in started.last_words:
