@@ -17,7 +17,7 @@ AHEAD_SECONDS = 3.0
 """How much of a minute's allowance may be used at once, so that a few requests need not queue."""
 CHARACTERS_PER_TOKEN = 4
 UNKNOWN_ANSWER_TOKENS = 256
-"""What an answer is taken to need before the first one came, where no limit was set."""
+"""Tokens that an answer is assumed to need before the first one arrives, if no limit is set."""
 
 
 class TokenBucket:

@@ -72,7 +72,7 @@ Attributes = dict[str, Any]
 
 
 class OtelListener:
-    """Turns what a run says into spans."""
+    """Turns a run's events into spans."""
 
     def __init__(self, config: EvalConfig, endpoint: Endpoint) -> None:
         self.config = config

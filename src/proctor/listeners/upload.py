@@ -39,7 +39,7 @@ CLOSING_SECONDS = 12.0
 
 
 class UploadNames(msgspec.Struct, frozen=True, kw_only=True):
-    """What an upload is called there, where that is not what it is called here."""
+    """The names of an upload on the server, where they differ from those here."""
 
     environment: str | None = None
     name: str | None = None
@@ -47,7 +47,7 @@ class UploadNames(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowUploader:
-    """Sends the rows of one folder, and knows how far it came."""
+    """Sends the rows of one folder, and tracks how far it got."""
 
     def __init__(self, server: ServerConnection, folder: Path, names: UploadNames | None = None) -> None:
         self.server = server
