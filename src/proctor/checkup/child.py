@@ -1,6 +1,7 @@
 """Where the environment under check really runs: a process that may print, hang or die without harm.
 
-python -m proctor.checkup.child ORDER FD        told by JSON, tells by lines written to a file descriptor
+python -m proctor.checkup.child REQUEST FD        a CheckupRequest as JSON in, messages to a file descriptor
+out
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class RayBackend:
         self.placement = options.to_placement()
         self.open_processes = 0
         self.launched = 0
-        """Workers that this run has asked for and not given back."""
+        """Workers that this run has requested and not released."""
         self.node_files: NodeFiles
         self.link: Link
         self.start = start
