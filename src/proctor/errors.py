@@ -244,7 +244,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def describe_os_error(error: OSError) -> str:
-    """What the system says of it, without what a library adds."""
+    """What the system says about it, without what a library adds."""
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error) or type(error).__name__

@@ -58,7 +58,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What a row of results says of the task under `info`."""
+        """What a row of results says about the task under `info`."""
         if not self.template:
             return self.info
         return {**self.info, "env": self.env, "template": self.template, "args": self.args}

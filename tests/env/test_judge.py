@@ -269,15 +269,23 @@ def test_a_named_judge_is_opened_when_asked_and_closed_with_the_rubric(
     assert reward(judged(rubric)[0]) == 1.0
 
 
-def test_a_judge_that_was_given_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def close(self: Scripted) -> None:
-        raise AssertionError("somebody else's judge was closed")
+class ClosingModel(Scripted):
+    """Remembers that it was closed."""
 
-    monkeypatch.setattr(Scripted, "close", close)
-    rubric = JudgeRubric(judge=Scripted(["yes"]))
+    is_closed = False
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+def test_a_judge_that_was_given_stays_open() -> None:
+    judge = ClosingModel(["yes"])
+    rubric = JudgeRubric(judge=judge)
 
     judged(rubric)
     asyncio.run(rubric.close())
+
+    assert not judge.is_closed
 
 
 def test_a_named_judge_without_a_key_says_which_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import http.server
 import os
-import shutil
 import site
 import subprocess
 import sys
@@ -31,7 +30,7 @@ Ran = subprocess.CompletedProcess[str]
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))  # which has no uv
     return tmp_path
 
 
@@ -168,12 +167,14 @@ def test_nothing_configured_on_the_machine_can_answer_in_the_hubs_place() -> Non
     assert kept == {"PIP_CERT": "c", "PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1"}
 
 
-def test_uv_is_used_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/uv")
+def test_uv_is_used_where_it_is(here: Path) -> None:
+    uv = here / "bin/uv"
+    uv.parent.mkdir()
+    uv.touch(mode=0o755)
 
     [command] = commands_for([resolve_target("x==1", "./environments", None)], upgrade=True)
 
-    assert command.words == ("/usr/bin/uv", "pip", "install", "--python", sys.executable, "--upgrade", "x==1")
+    assert command.words == (str(uv), "pip", "install", "--python", sys.executable, "--upgrade", "x==1")
 
 
 # What is really installed

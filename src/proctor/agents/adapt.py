@@ -1,6 +1,6 @@
 """Turn user code into an agent: a class, an async function, an object, or a factory of agents.
 
-Every mistake becomes one sentence that says what an agent is. Knows nothing of words or import paths.
+Every mistake becomes one sentence that says what an agent is. Knows nothing of names or import paths.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Run a command-line agent program in a task's workspace, in its sandbox.
 
-A workspace gives one text of all that was printed. So a few lines of shell run the program there, and say
-apart its standard output and its standard error. Knows nothing of models or tasks.
+A workspace returns everything that was printed as one text. So a few lines of shell run the program there,
+and separate its standard output from its standard error. Knows nothing of models or tasks.
 """
 
 from __future__ import annotations

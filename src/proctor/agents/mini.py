@@ -2,8 +2,8 @@
 
     echo "How many files are here?" | python -m proctor.agents.mini
 
-It asks the chat completions at OPENAI_BASE_URL with the key OPENAI_API_KEY. It is one file of the standard
-library, so that it runs wherever there is a python3, also where Proctor is not installed.
+It calls the chat completions API at OPENAI_BASE_URL with the key OPENAI_API_KEY. It is one file that needs
+only the standard library, so it runs wherever there is a python3, even where Proctor is not installed.
 """
 
 from __future__ import annotations

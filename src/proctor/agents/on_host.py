@@ -1,7 +1,7 @@
 """Run a command-line agent program on this machine: in a fresh folder, with a fresh home, and few variables.
 
-Of the machine's own variables it sees those that name no secrets. When it has ended, or is to end, so does
-whatever it has started. That keeps things tidy; it is no wall. Knows nothing of models or tasks.
+It sees only those of the machine's variables that hold no secrets. When it ends, or is ended, so does
+everything it started. That keeps things tidy, but is not a sandbox. Knows nothing of models or tasks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tool loop under well-known names, each with a default model.
 
-A preset decides the model and where it is asked, nothing else: the loop is the same for all.
+A preset decides the model and where it is called, nothing else: the loop is the same for all.
 """
 
 from __future__ import annotations

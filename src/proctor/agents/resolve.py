@@ -1,6 +1,6 @@
-"""Resolve a word to an agent: a registered name, an import path, or a model for the tool loop.
+"""Resolve a name to an agent: a registered name, an import path, or a model for the tool loop.
 
-Knows nothing of environments, or of where models are asked.
+Knows nothing of environments, or of where models are called.
 """
 
 from __future__ import annotations

@@ -88,7 +88,8 @@ class ExamplePlay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VersionDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """How a version is played: what its source states, and, if it could be loaded, what it says of itself."""
+    """How a version is played: what its source states, and, if it could be loaded, what it says about
+    itself."""
 
     arguments: Annotated[list[ArgumentInfo], Meta(max_length=MOST_PARTS)] = []
     takes_any: bool = False

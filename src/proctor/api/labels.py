@@ -1,4 +1,4 @@
-"""Labels of a run over the API: what people say of its rollouts."""
+"""Labels of a run over the API: people's scores of its rollouts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SavedLabels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunLabel(msgspec.Struct, frozen=True, kw_only=True):
-    """What one person says of one rollout."""
+    """What one person says about one rollout."""
 
     example_id: int | str
     rollout: int

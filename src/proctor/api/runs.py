@@ -104,7 +104,7 @@ class RunTexts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class RunEdit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What people say of a run; omitted fields stay as they are."""
+    """What people say about a run; omitted fields stay as they are."""
 
     name: Name | None = None
     note: Paragraph | None = None

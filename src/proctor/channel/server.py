@@ -22,9 +22,9 @@ from proctor.env.templates import Environment
 log = logging.getLogger("proctor")
 
 PARKED_SECONDS = 3600.0
-"""A parked task is given up after this long."""
+"""A parked task is dropped after this long."""
 MOST_PARKED = 1000
-"""Beyond this many, the task parked first is given up."""
+"""Beyond this many, the task parked first is dropped."""
 MOST_NAMED = 20
 SPEAKS = 1
 """Version of our additions to the protocol."""
@@ -49,7 +49,7 @@ class ServedEnvironment:
         self._plays: dict[str, ServedTask] = {}
         """Started tasks that are not graded yet, by session."""
         self._expiries: dict[str, asyncio.TimerHandle] = {}
-        """When each parked task is given up, longest parked first."""
+        """When each parked task is dropped, longest parked first."""
         self._ending: set[asyncio.Task[None]] = set()
         self.capabilities = CapabilityServers(environment, self._playing)
         """Servers for clients that do not speak our additions."""

@@ -42,7 +42,7 @@ StatusCallback = Callable[[str], None]
 
 
 class ExaminationResult(msgspec.Struct, kw_only=True):
-    """What one process told."""
+    """What one process reported."""
 
     findings: list[Finding] = []
     content: Content | None = None
@@ -80,7 +80,7 @@ def run_checkup(
 def check_stability(
     request: CheckupRequest, first: ExaminationResult, report_status: StatusCallback
 ) -> list[Finding]:
-    """Whether another process reads other tasks. Of one that cannot, nothing new would be learnt."""
+    """Whether another process reads other tasks. If it cannot read them, that says nothing new."""
     if not first.content or any(finding.code in ("E204", "E303", "E304") for finding in first.findings):
         return []
     report_status("in another process")
@@ -100,7 +100,7 @@ def sort_findings(findings: list[Finding]) -> list[Finding]:
 def examine_in_child(
     request: CheckupRequest, hash_seed: str, report_status: StatusCallback
 ) -> ExaminationResult:
-    """What a process that runs the environment tells, and what it does instead of telling."""
+    """The messages of a process that runs the environment, or how it ended without them."""
     result = ExaminationResult()
     with tempfile.TemporaryFile() as printed, open_child(request, hash_seed, printed) as (process, pipe):
         ending = read_child_output(pipe, result, report_status)

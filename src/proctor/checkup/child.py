@@ -1,6 +1,7 @@
 """Where the environment under check really runs: a process that may print, hang or die without harm.
 
-python -m proctor.checkup.child ORDER FD        told by JSON, tells by lines written to a file descriptor
+python -m proctor.checkup.child REQUEST FD        a CheckupRequest as JSON in, messages to a file descriptor
+out
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class Examination:
                 await environment.check()
                 if helper is not None:
                     await helper.check()
-            # One rollout is played, scored twice and closed before anything is heard of it.
+            # One rollout is played, scored twice and closed before anything is reported.
             longest = 3 * request.seconds + CLEANUP_SECONDS + GRACE_SECONDS
             playing = StepStarted("playing", longest)
             self.send(playing)
@@ -192,7 +193,7 @@ def open_helper_model(request: CheckupRequest) -> Model | None:
 
 
 def open_line_writer(descriptor: int) -> SendLine:
-    """Writes each line at once, so that it is heard even if the next moment is the last."""
+    """Writes each line at once, so that it arrives even if the process dies right after."""
 
     def send(line: Any) -> None:
         content = memoryview(msgspec.json.encode(line) + b"\n")

@@ -1,4 +1,4 @@
-"""What an environment is: what its source says, and, if it can be loaded, what it says of itself.
+"""What an environment is: what its source says, and, if it can be loaded, what it says about itself.
 
 Loading may fail. Then that is describe_error, with all that is known without it.
 """

@@ -33,7 +33,7 @@ ADVICE = (
 
 
 class Performance(msgspec.Struct, frozen=True):
-    """What one rollout came to, as its agent and its report would notice."""
+    """How one rollout ended, as its agent and its report would see it."""
 
     reward: float
     messages: Any

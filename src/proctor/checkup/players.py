@@ -1,4 +1,4 @@
-"""Agents whose worth is known: one that is right, one that says nothing, two that are wrong.
+"""Agents of known quality: one that is right, one that says nothing, two that are wrong.
 
 Everything they say is decided before the first turn. Knows nothing of rewards.
 """
@@ -22,7 +22,7 @@ from proctor.task import Task, TaskId
 from proctor.trace import Reply
 
 MOST_TURNS = 50
-"""After so many turns an agent stops, as one does whose context is full."""
+"""An agent stops after this many turns, as if its context were full."""
 EMPTY = "empty"
 RANDOM = "random"
 SWAPPED = "exchanged"

@@ -15,11 +15,11 @@ from proctor.task import Task
 from proctor.trace import text_of
 
 MAX_TASKS_EXAMINED = 2000
-"""Of an endless dataset, so many tasks are looked at."""
+"""How many tasks of an endless dataset are examined."""
 MAX_NAMES_LISTED = 3
 """So many examples are named in a finding."""
 MAX_ANSWERS_COMPARED = 20
-"""With the answers of so many other tasks a prompt is compared."""
+"""How many other tasks' answers a prompt is compared with."""
 
 Content = list[tuple[str, str]]
 """Of each task its id, as it is written, and its hash."""

@@ -46,7 +46,7 @@ class HelperMissingError(ModelError):
 
 
 class Disagreement(msgspec.Struct, frozen=True):
-    """Two scorings of one rollout that came to different things."""
+    """Two scorings of one rollout that differ."""
 
     player: str
     task: TaskId

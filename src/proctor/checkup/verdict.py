@@ -1,4 +1,4 @@
-"""From what was played to what is wrong with it. Pure: rollouts in, findings out."""
+"""Find what is wrong with an environment from played rollouts. Pure: rollouts in, findings out."""
 
 from __future__ import annotations
 

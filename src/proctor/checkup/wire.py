@@ -38,7 +38,7 @@ def helper_endpoint(order: CheckupRequest) -> Endpoint | None:
 
 
 class StepStarted(msgspec.Struct, frozen=True, tag=True):
-    """The next thing was begun; nothing more will be heard for `seconds` at most."""
+    """The next step has started; the next message comes within `seconds`."""
 
     what: str
     seconds: float

@@ -1,1 +1,1 @@
-"""Words in, one call, tables out."""
+"""The command line: arguments in, one call, tables out."""

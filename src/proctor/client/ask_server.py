@@ -1,4 +1,4 @@
-"""Whether there is a server to ask about models. Most runs have none, and need not load what would ask it."""
+"""Whether there is a server to ask about models. Most runs have none, and need not load the client."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def encode_columns(columns: Sequence[str]) -> str:
 
 
 async def read_blocks(path: Path, size: int) -> AsyncIterator[bytes]:
-    """Exactly so many bytes of a file, with the next block read while the last is sent."""
+    """Exactly this many bytes of a file, with the next block read while the last is sent."""
     file = await asyncio.to_thread(path.open, "rb")
     with file:
         left = size

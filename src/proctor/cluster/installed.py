@@ -1,4 +1,4 @@
-"""Whether Ray is here. It is found, not imported: only the driver's process imports it."""
+"""Whether Ray is installed. It is found, not imported: only the driver's process imports it."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def examine_judge(
 
 
 def combine_people(labels: Mapping[str, Scores]) -> dict[RolloutKey, float]:
-    """The mean of what people say of each rollout."""
+    """The mean of what people say about each rollout."""
     found: dict[RolloutKey, list[float]] = {}
     for scores in labels.values():
         for key, score in scores.items():

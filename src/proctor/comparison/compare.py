@@ -240,7 +240,7 @@ def find_coverage_problem(
         least = run.min_coverage if options.min_coverage is None else options.min_coverage
         coverage = run.coverage
         if coverage is None:
-            return f"it is unknown how many rollouts {run.run} was to have, so neither its coverage"
+            return f"it is unknown how many rollouts {run.run} was planned to have, so neither its coverage"
         if coverage < least:
             return f"{run.run} scored {coverage:.1%} of its rollouts, and a verdict takes {least:.1%}"
     return ""

@@ -71,7 +71,7 @@ def measure_cost(summaries: Sequence[Summary]) -> RolloutCost:
 
 
 class Pilot(msgspec.Struct, frozen=True, kw_only=True):
-    """What past runs say of the variance."""
+    """What past runs say about the variance."""
 
     runs: tuple[str, ...]
     against: tuple[str, ...]
@@ -108,7 +108,7 @@ class DesignRow(msgspec.Struct, frozen=True, kw_only=True):
     smallest_difference: float
     """That a comparison of two such runs finds with the stated power."""
     enough_tasks: bool
-    """Whether there are so many tasks."""
+    """Whether there are that many tasks."""
 
 
 class EvaluationDesign(msgspec.Struct, frozen=True, kw_only=True):
@@ -277,7 +277,7 @@ def _range(pilot: Pilot, spread: float) -> tuple[float, float, float]:
 
 
 def _variance_of(pilot: Pilot, rollouts: int) -> float:
-    """Of task means over so many rollouts."""
+    """Of task means over this many rollouts."""
     if pilot.between is None or pilot.within is None:
         return pilot.task_variance
     return pilot.between + pilot.within / rollouts

@@ -1,1 +1,1 @@
-"""Words into one frozen EvalConfig."""
+"""Settings from every source, merged into one frozen EvalConfig."""

@@ -1,4 +1,4 @@
-"""Addresses of APIs: whether one can be asked, its host, and whether that is this machine.
+"""Addresses of APIs: whether one can be called, its host, and whether that is this machine.
 
 Knows nothing of providers, keys or networks: no name is resolved.
 """

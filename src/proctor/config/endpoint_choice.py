@@ -46,7 +46,7 @@ SERVER_CLIENTS = frozenset({CHAT, "openai_responses", ANTHROPIC.client_type})
 
 
 class ServerAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the Proctor server you are logged in to says of a model."""
+    """What the Proctor server you are logged in to says about a model."""
 
     model: str | None = None
     """Its name there; None if the server does not offer it."""

@@ -1,4 +1,4 @@
-"""The endpoint registry: a TOML file with an [[endpoint]] for each place where a model can be asked.
+"""The endpoint registry: a TOML file with an [[endpoint]] for each address where a model answers.
 
     [[endpoint]]
     endpoint_id = "fast"                        # what -m and endpoint_id call it

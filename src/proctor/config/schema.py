@@ -15,7 +15,7 @@ from proctor.wires.extra_body import merge_extra_body
 DEFAULT_STATE_HEADERS = {"X-Session-ID": "example_id"}
 """Sent unless the same name is given another key."""
 DEFAULT_REGISTRY = "./configs/endpoints.toml"
-"""Read if it is there."""
+"""Read if it exists."""
 AUTO = "auto"
 HERE = "here"
 """Workers are processes of this machine."""
@@ -97,11 +97,11 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         setting("What to call the run in folders and tables, instead of the environment.", "--name"),
     ] = None
     label: Annotated[
-        str, setting("What a sweep chose for this run; made, not given. Part of the folder's name.")
+        str, setting("The combination of a sweep that this run has; generated. Part of the folder's name.")
     ] = ""
 
     config_hash: Annotated[
-        str, setting("Hash of the recipe that the run is of; made, not given. Equal for all its runs.")
+        str, setting("Hash of the run's recipe; generated. Equal for all runs of the recipe.")
     ] = ""
 
     model: Annotated[
@@ -221,7 +221,7 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         str,
         setting(
             "Where workers run: here, or on the nodes of a Ray cluster: ray (the one that this machine "
-            "belongs to) or ray://HOST[:PORT] (the one whose head is there).",
+            "belongs to) or ray://HOST[:PORT] (the one with its head there).",
             "--on",
         ),
     ] = HERE
@@ -390,7 +390,7 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class RecipeOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options for a run of a recipe; only beside a TOML file with [experiment]."""
+    """Options for a run of a recipe; only with a TOML file that has [experiment]."""
 
     rows: Annotated[
         str | None,

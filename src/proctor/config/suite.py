@@ -334,5 +334,5 @@ def resolve_beside(file: Path, path: str) -> str:
 def is_path(words: str) -> bool:
     try:
         return Path(words).expanduser().exists()
-    except (OSError, RuntimeError):  # too long for a path, or nobody's home
+    except (OSError, RuntimeError):  # too long for a path, or no such user's home
         return False

@@ -1,4 +1,4 @@
-"""A TOML file, and the line on which each of its keys, tables and elements stands.
+"""A TOML file, and the line number of each of its keys, tables and elements.
 
 The standard reader decides what the file says; it forgets where. So the text, once known to be valid, is
 walked a second time for the lines alone. Knows nothing of what the keys mean.

@@ -56,7 +56,7 @@ class AnswerForm(msgspec.Struct, kw_only=True):
 
 
 class ChildDescription(msgspec.Struct, kw_only=True):
-    """What a child tells about its environment once that is loaded."""
+    """What a child reports about its environment once that is loaded."""
 
     size: int
     """Number of tasks."""
@@ -75,7 +75,7 @@ class ChildDescription(msgspec.Struct, kw_only=True):
 
 
 class PlayedRollout(msgspec.Struct, kw_only=True):
-    """What a child tells about a rollout that it has played."""
+    """What a child reports about a rollout that it has played."""
 
     prompt: list[dict[str, Any]] | None = None
     completion: list[dict[str, Any]] | None = None
@@ -86,7 +86,7 @@ class PlayedRollout(msgspec.Struct, kw_only=True):
 
 
 class ScoredRollout(msgspec.Struct, kw_only=True):
-    """What a child tells about the score of a rollout."""
+    """What a child reports about the score of a rollout."""
 
     reward: float | None = None
     metrics: dict[str, float] = {}
@@ -311,5 +311,5 @@ def describe_foreign(error: Mapping[str, Any]) -> str:
 
 
 def find_model_name(seat: Seat) -> str:
-    """The evaluated model's name, if the seat tells it."""
+    """The evaluated model's name, if the seat knows it."""
     return str(getattr(seat, "model_name", ""))

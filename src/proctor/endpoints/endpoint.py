@@ -1,4 +1,4 @@
-"""Service: an endpoint opened once for all evaluations that ask it, with one pace and one budget.
+"""SharedEndpoint: an endpoint opened once for all evaluations that use it, with one pace and one budget.
 
 Knows nothing of environments or runs.
 """

@@ -1,4 +1,4 @@
-"""Keep to the rates an endpoint's owner named: so many requests and tokens a minute.
+"""Keep to the rates of an endpoint: requests and tokens per minute.
 
 Waits before a request rather than being refused after it. Knows nothing of what requests say.
 """
@@ -17,7 +17,7 @@ AHEAD_SECONDS = 3.0
 """How much of a minute's allowance may be used at once, so that a few requests need not queue."""
 CHARACTERS_PER_TOKEN = 4
 UNKNOWN_ANSWER_TOKENS = 256
-"""What an answer is taken to need before the first one came, where no limit was set."""
+"""Tokens that an answer is assumed to need before the first one arrives, if no limit is set."""
 
 
 class TokenBucket:

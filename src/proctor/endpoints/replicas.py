@@ -1,4 +1,4 @@
-"""Equal servers as one model: a task's requests stay with one of them, and one that is down is passed over.
+"""Equal servers as one model: a task's requests stay with one of them, and one that is down is skipped.
 
 So is one that asks for time: a 429 is the caller's to wait out only when every server says it. Knows
 nothing of how a request is sent.
@@ -35,7 +35,7 @@ STRIKES = 3
 
 
 class ModelReplica:
-    """One of the servers, and how it fares."""
+    """One of the servers, and its health."""
 
     def __init__(self, model: Model, address: str) -> None:
         self.model = model
@@ -47,7 +47,7 @@ class ModelReplica:
         self.back_at = 0.0
 
     def is_available(self, now: float) -> bool:
-        """Whether it may be asked; one that comes back is tried with a single request first."""
+        """Whether it may get requests; one that comes back is tried with a single request first."""
         return now >= self.back_at and (self.rests == 0 or self.in_flight == 0)
 
     def answered(self) -> None:
@@ -57,7 +57,7 @@ class ModelReplica:
         self.back_at = 0.0
 
     def back_off(self, error: RateLimitError, now: float) -> None:
-        """Too many requests: it is well, and asked again a little later."""
+        """Too many requests: it is healthy, and gets requests again a little later."""
         wait = min(LONGEST_REST_SECONDS, error.retry_after_seconds or PAUSE_SECONDS)
         self.back_at = max(self.back_at, now + wait)
 
@@ -89,7 +89,7 @@ class ReplicatedModel:
         return self.replicas[0].model.name
 
     async def check(self) -> None:
-        """One server that is down is survived; a refused key is not, nor are all of them down."""
+        """Servers may be down as long as one is up; a refused key is an error."""
         checks = (replica.model.check() for replica in self.replicas)
         found = await asyncio.gather(*checks, return_exceptions=True)
         for error in found:
@@ -119,7 +119,7 @@ class ReplicatedModel:
                 if not any(other.is_available(self._clock()) for other in untried):
                     raise
             except (ModelTimeoutError, MalformedReplyError) as error:
-                # Asking another at once may be as slow and as dear; a retry of the rollout goes elsewhere.
+                # Another server may be as slow and as expensive; a retry of the rollout goes elsewhere.
                 replica.record_failure(error, self._clock())
                 self._move_away(request.route, replica)
                 raise
@@ -138,7 +138,7 @@ class ReplicatedModel:
         if known is not None and known in untried and known.is_available(now):
             return known
         fit = [replica for replica in untried if replica.is_available(now)]
-        # With none fit, the one whose rest ends first: asking in vain beats not asking.
+        # If none is available, the one that will be first: a request that fails is better than none.
         chosen = (
             min(fit, key=lambda replica: replica.in_flight)
             if fit

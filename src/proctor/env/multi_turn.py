@@ -83,7 +83,7 @@ class MultiTurnEnv:
         """How long one rollout may be played; it is scored on what it has by then."""
         self.score_rollouts = score_rollouts
         self.stops_after_response = stops_after_response
-        """Also check stop conditions after `env_response`, so that the model is not asked in vain."""
+        """Also check stop conditions after `env_response`, so that no model call is wasted."""
         self.tool_defs = [read_tool(each) for each in tool_defs or ()]
         self.parser = parser or Parser()
         self.rubric = rubric or Rubric()

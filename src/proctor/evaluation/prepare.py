@@ -216,7 +216,7 @@ def describe_workspaces(environment: EnvironmentProtocol) -> dict[str, Any]:
 
 
 def describe_code(environment: EnvironmentProtocol) -> dict[str, str]:
-    """What the metadata says of the code that plays and of the code that scores, where they can be told
+    """What the metadata says about the code that plays and the code that scores, where they can be told
     apart. Scores may also change with Proctor's own version."""
     found = get_fingerprint(environment)
     if found is None:
@@ -306,7 +306,7 @@ def refuse_second_environment(given: Mapping[str, Any], aliases: Collection[str]
         found = packages.find_environment(word, given.get("env_dir_path", "./environments"))
     except ConfigError:
         return
-    if found.path is not None or found.registered:  # an installed package may well be called like a model
+    if found.path is not None or found.registered:  # an installed package can have the name of a model
         raise ConfigError(
             f"{word!r} is an environment, but an agent is expected here; to evaluate several "
             f"environments, put commas between them: {first},{word}"

@@ -59,11 +59,11 @@ class ForeignRun(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str = ""
     pass_threshold: float | None = None
     details: Mapping[str, Any] = {}
-    """What else the source says of the run."""
+    """What else the source says about the run."""
 
 
 class RowParts(msgspec.Struct, kw_only=True):
-    """What a source says of one rollout."""
+    """What a source says about one rollout."""
 
     example_id: TaskId
     rollout: int

@@ -48,7 +48,7 @@ KILLED_EXIT_CODE = 128 + signal.SIGKILL
 PROBE_SECONDS = 20.0
 CHUNK_BYTES = 65_536
 LONGEST_STATUS = 4_096
-"""Of what bubblewrap says of a sandbox, the end."""
+"""How much of bubblewrap's own messages is kept: the end."""
 FIRST_OWN_UID, LAST_OWN_UID = 200_000, 2_000_000_000
 FIRST_FEW_UID, LAST_FEW_UID = 20_000, 60_000
 """For root on a machine with few user ids, such as a container."""

@@ -1,1 +1,1 @@
-"""Those who watch a run from outside: one file each, loaded only by name."""
+"""Listeners observe a run from outside: one file each, loaded only by name."""

@@ -1,4 +1,4 @@
-"""A beat every minute while all goes well: monitoring that hears none knows that something is wrong.
+"""Request a URL every minute while all goes well: if the requests stop, monitoring raises the alarm.
 
 A plain GET of one address, when the first run starts, every minute, and once more when the last run has
 finished. When a run fails, is stopped, or the process dies, the beats simply end: no other address is
@@ -25,7 +25,7 @@ _heartbeats: WeakValueDictionary[str, Heartbeat] = WeakValueDictionary()
 
 
 def heartbeat_at(url: str) -> Heartbeat:
-    """The heart that beats for all runs of this process that name the same address."""
+    """The heartbeat of all runs of this process with the same address."""
     if not is_address(url):
         raise ConfigError(f"--heartbeat-url is {url!r}, and should look like https://host/path.")
     heart = _heartbeats.get(url)
@@ -36,7 +36,7 @@ def heartbeat_at(url: str) -> Heartbeat:
 
 
 class Heartbeat:
-    """Beats while runs are going and none of them has failed."""
+    """Sends requests while runs are in progress and none has failed."""
 
     wants_traces = False
 
@@ -47,7 +47,7 @@ class Heartbeat:
         self.missed = 0
         """Heartbeats that failed: no connection, no answer in time, or an error status."""
         self.holders = 0
-        """Those who will close it; it is closed with the last of them."""
+        """Runs that use it; it is closed with the last of them."""
         self._running: set[str] = set()
         self._well = True
         self._over = asyncio.Event()
@@ -65,7 +65,7 @@ class Heartbeat:
                 self._over.set()
 
     async def close(self) -> None:
-        """Wait for the last beat. Where a run did not come to its end there is none."""
+        """Wait for the last beat. Where a run did not finish, there is none."""
         self.holders -= 1
         if self.holders > 0:
             return

@@ -72,7 +72,7 @@ Attributes = dict[str, Any]
 
 
 class OtelListener:
-    """Turns what a run says into spans."""
+    """Turns a run's events into spans."""
 
     def __init__(self, config: EvalConfig, endpoint: Endpoint) -> None:
         self.config = config
@@ -111,7 +111,7 @@ class OtelListener:
     async def close(self) -> None:
         """Send what is left, but do not wait for a collector that takes too long."""
         if self._run is not None:
-            self._run.set_status(Status(StatusCode.ERROR, "the run did not come to its end"))
+            self._run.set_status(Status(StatusCode.ERROR, "the run did not finish"))
             self._run.end()
             self._run = None
         loop = asyncio.get_running_loop()

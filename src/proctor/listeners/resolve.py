@@ -1,7 +1,7 @@
-"""The listeners that a user asked for, made by their names, and closed when the run is over.
+"""The requested listeners: created by name, and closed when the run is over.
 
-Anybody's listener is registered under the entry points `proctor.listeners` as a factory. Loads only what was
-asked for. Knows nothing of what listeners do.
+Your own listeners are registered as factories under the entry points `proctor.listeners`. Loads only what is
+requested. Knows nothing of what listeners do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Send a run that is played here to a Proctor server: while it is played, or afterwards.
 
-Both read the run's folder, where a row stands before anybody hears of it: so nothing is queued in memory, the
+Both read the run's folder, where a row is stored before it is reported: so nothing is queued in memory, the
 run never waits for it, and what did not get through is still there to be sent by `proctor eval push`. Sending
 again adds nothing: the run is known by its id, a batch by its number, a row by its task.
 """
@@ -39,7 +39,7 @@ CLOSING_SECONDS = 12.0
 
 
 class UploadNames(msgspec.Struct, frozen=True, kw_only=True):
-    """What an upload is called there, where that is not what it is called here."""
+    """The names of an upload on the server, where they differ from those here."""
 
     environment: str | None = None
     name: str | None = None
@@ -47,7 +47,7 @@ class UploadNames(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowUploader:
-    """Sends the rows of one folder, and knows how far it came."""
+    """Sends the rows of one folder, and tracks how far it got."""
 
     def __init__(self, server: ServerConnection, folder: Path, names: UploadNames | None = None) -> None:
         self.server = server

@@ -19,7 +19,7 @@ from proctor.events import (
 )
 
 SILENT_SECONDS = 20.0
-"""A model that has not answered for this long is worth a word."""
+"""A model that has not answered for this long is reported."""
 SIGNS_OF_LIFE = (ModelCalled, RolloutStarted, RolloutsFinished, RolloutRetried, RunStarted)
 
 

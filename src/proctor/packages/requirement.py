@@ -30,9 +30,11 @@ explicit = true
 
 
 def pip_requirement(hub: str, owner: str, name: str, version: Version) -> str:
-    """A line of requirements.txt, and no more than a line, whatever the server says of the wheel."""
+    """A line of requirements.txt, and no more than a line, whatever the server says about the wheel."""
     if SHA256.fullmatch(version.wheel_sha256) is None:
-        raise ConfigError(f"{hub} tells no SHA-256 of the wheel of {owner}/{name}; is it a Proctor server?")
+        raise ConfigError(
+            f"{hub} does not state the SHA-256 of the wheel of {owner}/{name}; is it a Proctor server?"
+        )
     file = f"{hub.rstrip('/')}/simple/{quote(owner)}/{quote(name)}/{quote(version.wheel_name)}"
     return f"{name} @ {file}#sha256={version.wheel_sha256}"
 

@@ -1,4 +1,4 @@
-"""Is a project ready to run? Every check says what is wrong and how to mend it.
+"""Is a project ready to run? Every check says what is wrong and how to fix it.
 
 Nothing is changed, built or called. Knows nothing of terminals.
 """
@@ -115,7 +115,7 @@ def check_recipe_file(path: Path, project: Project, environ: Mapping[str, str]) 
 def find_recipe_problems(
     recipe: RecipeFile, project: Project, environ: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """What is missing, and how to mend it."""
+    """What is missing, and how to fix it."""
     experiment = recipe.recipe.experiment
     try:
         folder = project.find_rollout(experiment.rollout)

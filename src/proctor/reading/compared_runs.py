@@ -33,7 +33,7 @@ from proctor.store.scores import assemble_scores
 EXCLUDED = OUTCOMES.index("excluded")
 MOST_POINTS = 2_000
 GRID = 100
-"""More points than that are drawn on a grid of so many by so many."""
+"""More points than that are drawn on a square grid of this size."""
 
 
 class TaskRow(msgspec.Struct, frozen=True):

@@ -32,7 +32,7 @@ LONGEST_LINE = 300
 """Of a line of code that failed."""
 MOST_METRICS = 200
 MOST_MODELS = 50
-"""Judges and helpers of one rollout that a report tells apart."""
+"""Judges and helpers of one rollout that a report lists separately."""
 NO_ERROR = ErrorLine("")
 MOST_COUNTED = 2**31 - 1
 NUMBERS = range(2**31)

@@ -28,7 +28,7 @@ from proctor.store.replay import ReplayEvent, RolloutReplay, SideCall, content_o
 from proctor.trace import FileChange
 
 TAIL_SHARE = 5
-"""One part in so many of what is shown of a long text is its end."""
+"""The end of a long text is one part in this many of what is shown."""
 MOST_SENT = 25_000_000
 """Characters of what the calls of a window were sent, together: each may repeat the whole conversation."""
 LEAST_SENT = 1_000
@@ -130,7 +130,7 @@ def cut_list(pieces: Sequence[str], most: int) -> CutText:
 
 
 def take_characters(pieces: Iterable[str], most: int, *, from_end: bool = False) -> Iterator[str]:
-    """The first pieces that have so many characters; of the last of them perhaps only a part."""
+    """The first pieces, up to this many characters; the last one may be cut."""
     for piece in pieces:
         if most <= 0:
             return
@@ -171,7 +171,7 @@ def is_place(reply: Any, replay: RolloutReplay) -> bool:
 
 
 def find_messages(replay: RolloutReplay, messages: int | list[Any]) -> list[Any]:
-    """What a call was sent: so many messages of the conversation, or messages of its own."""
+    """What a call was sent: the first messages of the conversation, or messages of its own."""
     return replay.conversation[: max(0, messages)] if isinstance(messages, int) else messages
 
 

@@ -63,7 +63,7 @@ class RunReader(Protocol):
     def price_of(self, model: str) -> Price | None: ...
 
     async def labels(self) -> RunLabels:
-        """What people say of its rollouts."""
+        """What people say about its rollouts."""
         ...
 
 

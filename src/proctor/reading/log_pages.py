@@ -30,7 +30,7 @@ def list_levels(query: LogQuery) -> set[int]:
 def build_log_page(
     count: int, query: LogQuery, matches: Matches, read: Callable[[int], LogEntry], is_complete: bool
 ) -> LogPage:
-    """A page of so many lines; it ends early, at its far end, if its lines are long."""
+    """A page of at most this many lines; it ends early, at its far end, if its lines are long."""
     numbers = choose_lines(count, query, matches)
     from_end = query.after is None and query.around is None
     chosen: list[int] = []

@@ -61,7 +61,8 @@ def find_slots(index: RolloutIndex, query: RolloutFilter) -> SortedSlots:
 
 
 def keep_some(index: RolloutIndex, group: str, most: int, name: str, build: Callable[[], Kept]) -> Kept:
-    """A value that holds until the next row arrives, one of so many: readers choose the names."""
+    """A cached value, valid until the next row arrives; their number is bounded, since readers choose the
+    names."""
     kept: dict[str, Kept] = index.get_or_build(group, dict)
     if name not in kept:
         if len(kept) >= most:

@@ -18,7 +18,7 @@ class Executor(Protocol):
     """Attempts continue when the host ends, and are found again by the next."""
 
     def has_room(self, playing: int) -> bool:
-        """Whether one more attempt can be played now, beside so many."""
+        """Whether one more attempt can be played now, beside this many."""
         ...
 
     async def play(self, assignment: RunAssignment) -> None:

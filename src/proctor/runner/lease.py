@@ -45,7 +45,7 @@ class LeaseRenewal:
                 log.exception("%s: its lease was not renewed; trying again", self._assignment.run_id)
 
     async def renew(self, seconds: float) -> Lease:
-        """The server's answer, waited for at most so many seconds."""
+        """The server's answer, if it comes within this many seconds."""
         path = f"/hosts/runs/{self._assignment.run_id}/heartbeat"
         query = {"host": self._host, "attempt": self._assignment.attempt}
         try:

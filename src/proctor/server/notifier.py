@@ -1,4 +1,4 @@
-"""Tell the other servers on one PostgreSQL that something has changed, by NOTIFY, and hear of it by LISTEN.
+"""Tell the other servers on one PostgreSQL that something has changed, by NOTIFY, and learn of it by LISTEN.
 
 A notification is a topic and an id, never what has changed: that is read from the database, which is also
 where a server catches up after its listening connection was lost. Those of a few milliseconds are sent
@@ -31,7 +31,7 @@ PROBE_SECONDS = 10.0
 """How often to ask a silent connection whether it is still one."""
 ANSWER_SECONDS = 5.0
 EVERYONE = "*"
-"""The sender of a notification that all servers hear, its own among them."""
+"""The sender of a notification that all servers receive, including its own."""
 
 NotifiedTopic = Literal["run", "people", "sharing", "feed"]
 """A run has new events; a user's permissions, or the readers of a run, have changed; there is something to
@@ -51,7 +51,7 @@ class Notifier:
         self.on_gap: list[Callable[[], None]] = []
         """Called when notifications may have been missed."""
         self.is_listening = database.is_sqlite
-        """Whether a change by another server is heard of at once."""
+        """Whether changes by other servers are noticed at once."""
         self._unsent: dict[str, None] = {}
         self._sending: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None

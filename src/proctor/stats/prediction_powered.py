@@ -31,7 +31,7 @@ class CorrectedMean:
     judge_mean: float | None
     """What the judge says, uncorrected."""
     people_mean: float | None
-    """What people say of the rollouts they scored."""
+    """What people say about the rollouts they scored."""
     weight: float
     """How much the judge's scores count: 1 is in full, 0 not at all."""
     labelled: int

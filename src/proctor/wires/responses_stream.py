@@ -1,4 +1,4 @@
-"""The OpenAI responses API as a stream: a provider's read piece by piece, the gateway's written so.
+"""The OpenAI responses API as a stream: read from a provider in pieces, and written by the gateway.
 
 Knows nothing of HTTP.
 """

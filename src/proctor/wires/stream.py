@@ -24,7 +24,7 @@ class MeteredStream:
         self.has_usage = False
         """The provider reported the usage."""
         self.is_whole = False
-        """The stream came to its end."""
+        """The stream ended."""
         self.events = 0
         self._wire = wire
         self._hide_usage = hide_usage
@@ -49,7 +49,7 @@ class MeteredStream:
 
     @property
     def is_metered(self) -> bool:
-        """The stream came to its end and reported its usage."""
+        """The stream ended and reported its usage."""
         return self.has_usage and self.is_whole
 
     @property

@@ -84,7 +84,7 @@ class StreamAssembler(Protocol):
 
     @property
     def is_whole(self) -> bool:
-        """The stream came to its end."""
+        """The stream ended."""
 
     def feed(self, event: bytes) -> Sequence[Piece]:
         """The pieces in one more event."""

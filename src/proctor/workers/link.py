@@ -1,4 +1,4 @@
-"""The run's end of a network link to its workers: no one else gets in, and nothing is read from anyone else.
+"""The run's end of a network link to its workers: no other peer is admitted, and nothing is read from one.
 
 A worker is let in by a certificate that it made for this one conversation and by a token that works once. The
 certificates of both ends are exchanged beforehand, by the process that starts the worker. A stranger fails in
@@ -21,7 +21,7 @@ TOKEN_BYTES = 32
 GREETING_SECONDS = 10.0
 """For the TLS handshake, and again for the token."""
 WELCOME = b"proctor!"
-"""What a worker hears once it has been let in."""
+"""What a worker receives once it has been admitted."""
 CUT_SECONDS = 12
 """A link that carries nothing for this long is cut."""
 

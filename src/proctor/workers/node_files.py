@@ -104,12 +104,12 @@ def find_paths(value: Any) -> Iterator[Path]:
 
 
 def looks_like_path(text: str) -> bool:
-    """A word may happen to be called like a folder; a path has a slash or a file's ending."""
+    """A value may happen to equal a folder's name; a path has a slash or a file's ending."""
     return "/" in text.rstrip("/") or bool(Path(text).suffix)
 
 
 def collect_variables(endpoint: Endpoint, named: Sequence[str]) -> dict[str, str]:
-    """Keys that model and judges may need, and variables that were asked for by name."""
+    """Keys that model and judges may need, and variables that were requested by name."""
     missing = next((name for name in named if name not in os.environ), None)
     if missing is not None:
         raise ConfigError(f"'variables' in --on-args names {missing}, which is not set here.")

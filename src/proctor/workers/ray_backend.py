@@ -88,7 +88,7 @@ class RayBackend:
         self.placement = options.to_placement()
         self.open_processes = 0
         self.launched = 0
-        """Workers that this run has asked for and not given back."""
+        """Workers that this run has requested and not released."""
         self.node_files: NodeFiles
         self.link: Link
         self.start = start
@@ -289,7 +289,7 @@ async def kill_quietly(launcher: WorkerLauncher, key: str) -> None:
 
 
 def check_greeting(started: StartedProcess) -> WorkerGreeting:
-    """What a worker says of itself; ConfigError if it cannot work with this run."""
+    """What a worker says about itself; ConfigError if it cannot work with this run."""
     where = f"node {started.host}"
     if not started.hello:
         if "No module named 'proctor" in started.last_words:

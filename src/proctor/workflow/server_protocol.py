@@ -1,4 +1,4 @@
-"""One attempt at a rollout server: asked for, followed to its grade, cancelled.
+"""One attempt at a rollout server: requested, followed to its grade, cancelled.
 
 A server that answers the request with a polling lease is polled; any other is expected to call back. Either
 way the workflow's end comes first and the grade second. Knows nothing of seats or scores.

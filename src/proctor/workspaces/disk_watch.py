@@ -32,7 +32,7 @@ class DiskWatch:
         self._measured_at = float("-inf")
 
     async def measure(self, times: int = 1) -> bool:
-        """Whether the folders hold more than so many times the limit."""
+        """Whether the folders hold more than this multiple of the limit."""
         limit, began = self.disk_mb * MEGABYTE, time.monotonic()
         occupied = await self._threads.run(lambda: occupied_bytes(self._folders, times * limit))
         self.is_overfull = occupied > limit

@@ -126,7 +126,7 @@ def find_rollout(file: RecipeFile, project: Project) -> Path:
 
 
 def apply_flags(recipe: Recipe, flags: Mapping[str, Any]) -> Recipe:
-    """The recipe with what flags say of the model and its sampling: another recipe, with another hash."""
+    """The recipe with what flags say about the model and its sampling: another recipe, with another hash."""
     advanced = {**recipe.advanced, **{name: flags[name] for name in RECIPE_FLAGS if name in flags}}
     model = flags.get("model", recipe.experiment.model_path)
     experiment = msgspec.structs.replace(recipe.experiment, model_path=model)

@@ -69,7 +69,7 @@ class LiveDisplay(Display):
         self._printed.catch()
         atexit.register(self.close)
         loop = asyncio.get_running_loop()
-        with suppress(ValueError, RuntimeError):  # only the main thread hears signals
+        with suppress(ValueError, RuntimeError):  # only the main thread receives signals
             loop.add_signal_handler(signal.SIGCONT, self._screen.wake)
             if signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL:  # ignored if no shell could continue us
                 loop.add_signal_handler(signal.SIGTSTP, self._suspend)

@@ -1,4 +1,4 @@
-"""What was logged during a run: heard, kept, and scrolled through. Knows nothing of how it is drawn."""
+"""What was logged during a run: received, kept, and scrolled through. Knows nothing of how it is drawn."""
 
 from __future__ import annotations
 

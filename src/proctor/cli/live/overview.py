@@ -64,7 +64,7 @@ class OverviewColumn(msgspec.Struct, frozen=True):
 def overview_lines(
     runs: Sequence[RunProgress], totals: Totals, selected: int, first: int, width: int, height: int
 ) -> list[StyledLine]:
-    """In at most `height` lines, with the rows from `first` on: see `rows_in` and `scrolled`."""
+    """At most `height` lines, with the rows from `first` on, which `scroll_to_selected` chooses."""
     if height < 1:
         return []
     lines = [headline_line(totals, len(runs), width)]

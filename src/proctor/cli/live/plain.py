@@ -1,4 +1,4 @@
-"""The display without cursor games: a tqdm bar on a terminal, a few plain lines anywhere else.
+"""The display without cursor movement: a tqdm bar on a terminal, a few plain lines anywhere else.
 
 Lines in a log file are read later, so they carry the time and come rarely; where there are several runs,
 a line names its own. Knows nothing of Rich.

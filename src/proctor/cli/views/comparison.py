@@ -19,7 +19,7 @@ KEY = re.compile(r"(?:^|\s)([^\s=]+)=")
 
 
 class ComparisonRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several evaluations, and what it came to."""
+    """One of several evaluations, and its result."""
 
     name: str
     """Of the environment, or what the run was called instead."""

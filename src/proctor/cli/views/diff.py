@@ -1,4 +1,4 @@
-"""Two rollouts as text: what each came to, where they first diverge, and both sides after it."""
+"""Two rollouts as text: how each ended, where they first diverge, and both sides after it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def diff_lines(
         yield from pair_lines(pair, look)
 
 
-# What they came to
+# How they ended
 
 
 def head_lines(heads: Heads, both: RolloutComparison, width: int | None) -> Iterator[StyledLine]:

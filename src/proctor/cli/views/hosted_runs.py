@@ -99,7 +99,7 @@ def estimate_text(estimate: Estimate) -> str | None:
 
 
 def show_run(run: RunInfo, server_url: str, min_coverage: float) -> None:
-    """Everything there is to say of a run; its report once it has one."""
+    """Everything there is to say about a run; its report once it has one."""
     with open_console() as console:
         title = Text(strip_escapes(f"{format_environment(run)} · {run.model}"), style="bold")
         title.append(f"   {run.id}, {status_text(run)}", style="dim")

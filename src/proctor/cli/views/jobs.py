@@ -161,7 +161,7 @@ ROLLOUT_COLUMNS = (
     TableColumn("time", right=True),
     TableColumn("outcome"),
 )
-"""What a table says of a rollout, after what names it."""
+"""What a table says about a rollout, after what names it."""
 
 
 def rollout_lines(

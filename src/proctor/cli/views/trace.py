@@ -1,4 +1,4 @@
-"""One rollout as text: what was message and done, what it scored, what it took.
+"""One rollout as text: what was said and done, what it scored, what it took.
 
 Everything a model or an environment wrote is shown as plain text. Knows nothing of files.
 """

@@ -37,7 +37,7 @@ QUIET = {
 
 
 class HudDescription(msgspec.Struct, kw_only=True):
-    """What the child tells once the tasks are read."""
+    """What the child reports once the tasks are read."""
 
     size: int
     version: str

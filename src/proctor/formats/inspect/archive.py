@@ -83,7 +83,7 @@ def open_archive(path: Path) -> Iterator[EvalArchive]:
 
 
 def unpack(data: bytes, method: int, most: int) -> bytes:
-    """At most so many bytes of what the data unpacks to."""
+    """At most this many bytes of the unpacked data."""
     if method == zipfile.ZIP_STORED:
         return data
     try:

@@ -35,7 +35,7 @@ EPOCH = "1970-01-01T00:00:00+00:00"
 
 
 class LogCounts(RowCounts):
-    """What the header says of the samples."""
+    """What the header says about the samples."""
 
     epochs: int = 1
     ids: dict[int | str, None] = msgspec.field(default_factory=dict)

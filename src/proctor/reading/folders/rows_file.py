@@ -144,7 +144,7 @@ def iterate_lines(file: int, start: int) -> Iterator[tuple[int, bytes]]:
 
 
 def read_batches(rows: ReadRows, slots: Sequence[int], most_bytes: int) -> Iterator[list[tuple[int, bytes]]]:
-    """Rows in the order of their slots, so many bytes at once."""
+    """Rows in the order of their slots, this many bytes at a time."""
     batch: list[tuple[int, bytes]] = []
     size = 0
     for slot in slots:

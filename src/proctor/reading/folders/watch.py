@@ -23,9 +23,9 @@ from proctor.support.logs import log
 
 LOOK_SECONDS = 0.25
 ENDED_EVERY = 2
-"""Runs that have ended are looked at in every so many looks."""
+"""Finished runs are checked once in this many rounds."""
 FIND_EVERY = 8
-"""New folders are looked for at every so many looks."""
+"""New folders are searched for once in this many rounds."""
 
 Stamps = dict[str, tuple[Stamp | None, ...]]
 Readers = Callable[..., Awaitable[Mapping[str, FolderReader]]]

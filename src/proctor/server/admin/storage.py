@@ -1,4 +1,4 @@
-"""How many bytes a server stores, and for whom: sums of columns, without a look at any file but the disk.
+"""How many bytes a server stores, and for whom: sums of columns; no file is read, only the disk's free space.
 
 Knows nothing of HTTP.
 """

@@ -1,4 +1,4 @@
-"""The file that a backup is: members one after the other, and a seal at the end that all of them are whole.
+"""The format of a backup: members one after the other, and a seal at the end that proves them complete.
 
 A gzipped tar file, so that ordinary tools can read it. Its first member describes it, its last one holds a
 hash over the names, sizes and bytes of all before it; a file that was cut off has no seal. Both sides read

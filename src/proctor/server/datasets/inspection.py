@@ -1,4 +1,4 @@
-"""Read the rows of datasets for people: in a sandbox, a few files at a time, and one of each reader.
+"""Read the rows of datasets for people: in a sandbox, a few files at a time, and one per reader.
 
 Knows nothing of HTTP.
 """

@@ -14,7 +14,7 @@ KEY = "described"
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
-    """What to say of a route besides its types."""
+    """What to say about a route besides its types."""
 
     response: Any = None
     """The type of the answer or, for streams, of each of its items."""

@@ -155,7 +155,7 @@ def hand_over(
 
 
 def describe_token(token: Token) -> dict[str, Any]:
-    """What the audit log says of a token."""
+    """What the audit log says about a token."""
     return {"id": token.id, "name": token.name, "scopes": token.scopes, "expires_at": token.expires_at}
 
 

@@ -1,4 +1,4 @@
-"""What people say of runs, over HTTP: name, note and tags of a run, comments on it and on its rollouts."""
+"""What people write about runs, over HTTP: names, notes and tags, comments on runs and rollouts."""
 
 from __future__ import annotations
 

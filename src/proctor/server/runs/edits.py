@@ -1,4 +1,4 @@
-"""What people say of a run: its name, note and tags, and the number of that revision.
+"""What people write about a run: its name, note and tags, and the number of that revision.
 
 Knows nothing of HTTP.
 """

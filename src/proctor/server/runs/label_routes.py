@@ -19,7 +19,7 @@ from proctor.server.runs import labels, queue, records, sharing
 LONGEST_NOTE = 2_000
 
 
-@get("/runs/{run_id:str}/labels", summary="What people say of a run's rollouts")
+@get("/runs/{run_id:str}/labels", summary="What people say about a run's rollouts")
 async def list_run_labels(
     run_id: FromPath[str],
     caller: CallerDependency,

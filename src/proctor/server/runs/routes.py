@@ -144,7 +144,7 @@ def start_run(
 
 
 def describe_start(new: NewRun) -> dict[str, Any]:
-    """What the audit log says of a run that was started: no secrets, not even the names of its own."""
+    """What the audit log says about a run that was started: no secrets, not even the names of its own."""
     return {"environment": new.environment, "model": new.model, **({"team": new.team} if new.team else {})}
 
 

@@ -1,4 +1,4 @@
-"""Which rows of which dataset a recipe plays, for people who have no file at hand.
+"""Which rows of which dataset a recipe plays, for people who do not have the file.
 
 Knows nothing of HTTP or of files.
 """

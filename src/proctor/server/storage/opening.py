@@ -1,5 +1,4 @@
-"""Open the store that a server's files are in: the one that the operator names must be the one that the
-database remembers, and no other database's.
+"""Open the store of a server's files: the one that the database remembers, and no other database's.
 
 A wrong bucket, key or endpoint is refused at the start, within seconds. Knows nothing of HTTP.
 """

@@ -1,4 +1,4 @@
-"""Which object holds which file: the database's word, by which everything else is judged.
+"""Which object holds which file: the database is authoritative.
 
 A file is found by its SHA-256; its object has a key of its own that is never used again. A row is deleted,
 and only then its object: a late deletion of an object can therefore hit nothing that is in use. A transaction
