@@ -46,6 +46,11 @@ class TaskPair(msgspec.Struct, frozen=True, gc=False):
     def has_same_content(self) -> bool:
         return bool(self.baseline.hash) and self.baseline.hash == self.candidate.hash
 
+    @property
+    def has_other_content(self) -> bool:
+        """Known to differ; the content of tasks in files of other tools is not known."""
+        return bool(self.baseline.hash and self.candidate.hash) and not self.has_same_content
+
 
 class UnmatchedTasks(msgspec.Struct, frozen=True):
     """Tasks of one side without a partner that was scored."""
