@@ -27,6 +27,7 @@ from proctor.comparison.pairing import (
     PairingSummary,
     PooledTask,
     TaskPair,
+    find_content_problem,
     find_metrics,
     group_by_member,
     pair_tasks,
@@ -244,23 +245,6 @@ def find_run_problem(
         if coverage < least:
             return f"{run.run} scored {coverage:.1%} of its rollouts, and a verdict takes {least:.1%}"
     return find_content_problem(baseline, candidate)
-
-
-def find_content_problem(baseline: Sequence[RunScores], candidate: Sequence[RunScores]) -> str:
-    """Whether two environments have nothing in common but the numbers of their tasks; empty if not."""
-    theirs, ours = ({base_name(run.environment) for run in side} for side in (baseline, candidate))
-    if theirs & ours or not (theirs and ours):
-        return ""
-    pairs, _ = pair_tasks(pool_tasks(baseline), pool_tasks(candidate))
-    if not pairs or not all(pair.has_other_content for pair in pairs):
-        return ""
-    names = [" and ".join(sorted(side)) for side in (theirs, ours)]
-    return f"{names[0]} and {names[1]} have no task in common; only the ids of their tasks agree"
-
-
-def base_name(environment: str) -> str:
-    """An environment's name without its owner and version."""
-    return environment.partition("@")[0].rpartition("/")[2]
 
 
 def find_differing_settings(

@@ -104,6 +104,23 @@ def pair_tasks(
     )
 
 
+def find_content_problem(baseline: Sequence[RunScores], candidate: Sequence[RunScores]) -> str:
+    """Whether two environments have nothing in common but the numbers of their tasks; empty if not."""
+    theirs, ours = ({base_name(run.environment) for run in side} for side in (baseline, candidate))
+    if theirs & ours or not (theirs and ours):
+        return ""
+    pairs, _ = pair_tasks(pool_tasks(baseline), pool_tasks(candidate))
+    if not pairs or not all(pair.has_other_content for pair in pairs):
+        return ""
+    names = [" and ".join(sorted(side)) for side in (theirs, ours)]
+    return f"{names[0]} and {names[1]} have no task in common; only the ids of their tasks agree"
+
+
+def base_name(environment: str) -> str:
+    """An environment's name without its owner and version."""
+    return environment.partition("@")[0].rpartition("/")[2]
+
+
 def _match(
     left: Sequence[PooledTask],
     right: Sequence[PooledTask],
