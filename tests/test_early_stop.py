@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from proctor import Rubric, Scripted, SingleTurnEnv, evaluate
+from proctor import EchoEnvironment, Rubric, Scripted, SingleTurnEnv, evaluate
 from proctor.config.endpoints import CUSTOM_CLIENT, Endpoint
 from proctor.config.sources import resolve
 from proctor.endpoints.endpoint import SharedEndpoint
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 TASKS = 200
 ENVIRONMENT = """
-from proctor import Rubric, SingleTurnEnv
+from proctor import EchoEnvironment, Rubric, SingleTurnEnv
 
 def right(completion, answer) -> float:
     return float(answer)
@@ -52,7 +52,9 @@ def env_of(every: int = 3, tasks: int = TASKS) -> SingleTurnEnv:
     return SingleTurnEnv(rows, rubric=Rubric(right))
 
 
-def play(environment: SingleTurnEnv, model: Scripted | None = None, **settings: Any) -> Result:
+def play(
+    environment: SingleTurnEnv | EchoEnvironment, model: Scripted | None = None, **settings: Any
+) -> Result:
     return asyncio.run(evaluate(environment, model or Scripted(), **settings))
 
 

@@ -322,9 +322,9 @@ def test_what_only_changes_the_pace_or_the_picture_may_change(home: Path) -> Non
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        ({"env_args": {"tasks": 5}}, r"environment arguments \(-a\): tasks was None and is now 5"),
+        ({"env_args": {"tasks": 5}}, r"environment arguments \(-a\): tasks was not set and is now 5"),
         ({"extra_env_kwargs": {"max_turns": 2}}, r"environment settings \(-x\)"),
-        ({"temperature": 0.5}, r"sampling \(-t, -T, -S\): temperature was None and is now 0.5"),
+        ({"temperature": 0.5}, r"sampling \(-t, -T, -S\): temperature was not set and is now 0.5"),
         ({"sampling_args": {"top_p": 1}}, "sampling"),
         (
             {"model": "other", "api_client_type": "scripted"},

@@ -118,7 +118,7 @@ def test_another_temperature_is_another_play_and_the_reason_says_so() -> None:
     decided = decide(first.folder, env_of(), temperature=0.5)
 
     assert {each.action for each in decided} == {"rerun"}
-    assert "temperature was None and is now 0.5" in decided[0].reason
+    assert "temperature was not set and is now 0.5" in decided[0].reason
 
 
 def test_failed_rollouts_are_played_again_and_ungraded_ones_scored_again() -> None:

@@ -133,7 +133,6 @@ def test_equivalence_has_a_line_of_its_own(runs: Path) -> None:
             ("good", "bad", "--margin", "-1"),
             "--margin is a positive difference in reward, such as 0.02; got -1.",
         ),
-        (("good", "bad", "--level", "1.5"), "--level lies between 0.5 and 1, such as 0.95; got 1.5."),
         (("good", "bad", "--metric", "speed"), "No metric 'speed' in these runs."),
         (
             ("good", "bad", "--json", "--markdown"),
@@ -145,6 +144,14 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(
     runs: Path, words: tuple[str, ...], said: str
 ) -> None:
     assert str(compare(*words).exception) == said
+
+
+@pytest.mark.parametrize("level", ["0.4", "1.5", "0.9999999999999999", "nan"])
+def test_a_level_that_no_interval_has_is_refused(runs: Path, level: str) -> None:
+    refused = compare("good", "bad", "--level", level)
+
+    assert refused.exit_code == 2
+    assert "Invalid value for '--level'" in refused.output
 
 
 def test_a_run_that_is_not_there_is_a_usage_error(runs: Path, proctor: Callable[..., Ran]) -> None:

@@ -74,6 +74,25 @@ def test_swapping_the_sides_turns_every_sign() -> None:
     assert forth.smallest_detectable == pytest.approx(back.smallest_detectable)
 
 
+def test_tasks_of_two_environments_that_share_only_their_numbers_give_no_verdict() -> None:
+    def run(name: str, environment: str, content: str, rewards: Sequence[float]) -> RunScores:
+        tasks = [
+            TaskScores(id=n, hash=content and f"{content}{n}", rollouts=(0,), rewards=(r,))
+            for n, r in enumerate(rewards)
+        ]
+        return RunScores(run=name, environment=environment, planned=100, tasks=tasks)
+
+    def verdict(one: RunScores, two: RunScores) -> str:
+        return compare_runs([one], [two]).text
+
+    sums = run("a", "sums", "x", BASELINE)
+    expected = "too little data: sums and letters have no task in common; only the ids of their tasks agree"
+    assert verdict(sums, run("b", "letters", "y", CANDIDATE)) == expected
+    assert verdict(sums, run("b", "letters", "x", CANDIDATE)).startswith("better")
+    assert verdict(sums, run("b", "letters", "", CANDIDATE)).startswith("better")
+    assert verdict(sums, run("b", "ada/sums@0.2.0", "y", CANDIDATE)).startswith("better")
+
+
 def test_rewards_from_0_to_1_differ_by_at_most_1() -> None:
     interval = compared([[0.0, 0.0]] * 11 + [[1.0, 1.0]], [[1.0, 1.0]] * 12).reward.interval
 

@@ -104,6 +104,10 @@ def test_who_is_meant_is_asked_in_one_sentence(keep: Keep, where: list[Path]) ->
         find_run("x", where)
     with pytest.raises(ConfigError, match="No runs in"):
         find_run("latest", [where[0] / "evals" / "none"])
+    with pytest.raises(ConfigError, match="No runs in a, b or c;"):
+        find_run("latest", [Path(name) for name in "abc"])
+    with pytest.raises(ConfigError, match="No runs in a, b or 3 other folders;"):
+        find_run("latest", [Path(name) for name in "abcde"])
     keep("abc1", group="shop--m")
     with pytest.raises(ConfigError, match=r"shop--m/abc1, .*echo--m/abc1"):
         find_run("abc1", where)

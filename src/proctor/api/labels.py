@@ -50,7 +50,7 @@ class AgreementQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """The judge's score is this metric; the reward if None."""
     labels: Name | None = None
     """Use the labels of this run, whose rollouts the run scored again."""
-    level: Annotated[float, Meta(ge=0.5, lt=1)] = 0.95
+    level: Annotated[float, Meta(ge=0.5, le=0.9999)] = 0.95
 
 
 MOST_QUEUED = 200

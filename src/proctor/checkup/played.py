@@ -228,7 +228,7 @@ def find_negative(tasks: Sequence[PlayedTask], runs: Sequence[str]) -> Iterator[
         yield Finding(
             "N522",
             f"whether better models do better on a task needs {LEAST_RUNS} runs with {LEAST_COMMON_TASKS} "
-            f"tasks in common; here are {len(runs)} with {len(common):,}",
+            f"tasks in common; --with names {len(runs)} with {len(common):,}",
         )
         return
     table = [[sum(task.rewards[run]) / len(task.rewards[run]) for task in common] for run in runs]

@@ -27,6 +27,7 @@ from proctor.comparison.pairing import (
     PairingSummary,
     PooledTask,
     TaskPair,
+    find_content_problem,
     find_metrics,
     group_by_member,
     pair_tasks,
@@ -86,7 +87,7 @@ def compare_all(
 ) -> list[Comparison]:
     """Compare several pairs of sides; their p-values are adjusted for each other."""
     measured = [_measure(baseline, candidate, options) for baseline, candidate in pairs]
-    problems = [find_coverage_problem(*pair, options) for pair in pairs]
+    problems = [find_run_problem(*pair, options) for pair in pairs]
     kinds: list[Callable[[Comparison], Sequence[MeasureComparison]]] = [
         lambda each: [each.reward],
         lambda each: each.members,
@@ -126,7 +127,7 @@ def compare_chosen(
         if turned:
             theirs, ours = ([[-value for value in group] for group in side] for side in (theirs, ours))
         measures.append(compare_measure(name, theirs, ours, replace(options, margin=margin)))
-    return _decide([measures], [find_coverage_problem(baseline, candidate, options)], options)[0]
+    return _decide([measures], [find_run_problem(baseline, candidate, options)], options)[0]
 
 
 def _measure(
@@ -232,18 +233,18 @@ def _find_size_problem(measure: MeasureComparison, options: ComparisonOptions) -
     return f"{count_tasks(measure.n)} scored by both sides; a verdict takes at least {fewest}"
 
 
-def find_coverage_problem(
+def find_run_problem(
     baseline: Sequence[RunScores], candidate: Sequence[RunScores], options: ComparisonOptions
 ) -> str:
-    """Which run was scored too little for a verdict; empty if none."""
+    """Why no verdict can be given: a run was scored too little, or has other tasks; empty if one can."""
     for run in (*baseline, *candidate):
         least = run.min_coverage if options.min_coverage is None else options.min_coverage
         coverage = run.coverage
         if coverage is None:
-            return f"it is unknown how many rollouts {run.run} was planned to have, so neither its coverage"
+            return f"it is not known how many rollouts {run.run} was planned to have, nor its coverage"
         if coverage < least:
             return f"{run.run} scored {coverage:.1%} of its rollouts, and a verdict takes {least:.1%}"
-    return ""
+    return find_content_problem(baseline, candidate)
 
 
 def find_differing_settings(

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from proctor.comparison.pairing import pair_tasks, pool_tasks
+from proctor.comparison.pairing import find_content_problem, pair_tasks, pool_tasks
 from proctor.comparison.scores import RunScores
 from proctor.report.summary import Summary
 from proctor.stats.distributions import t_critical
@@ -192,6 +192,8 @@ def _paired_variance(
         if between is None or within is None:  # then no correlation is known either: the safe side
             return 2 * spread, None
         return 2 * between * (1 - correlation), 2 * within
+    if problem := find_content_problem(against, runs):
+        raise ValueError(problem)
     pairs, _ = pair_tasks(pool_tasks(against), pool_tasks(runs))
     if len(pairs) < 2:
         raise ValueError("the two runs have fewer than two scored tasks in common")

@@ -17,7 +17,7 @@ from proctor.comparison.compare import (
     Comparison,
     compare_chosen,
     compare_runs,
-    find_coverage_problem,
+    find_run_problem,
 )
 from proctor.comparison.design import DesignGoal
 from proctor.comparison.measure import ComparisonOptions, MeasureComparison
@@ -113,7 +113,7 @@ def compare_rules(
 
 def find_gate_problem(policy: GatePolicy, given: GateInput, options: ComparisonOptions) -> str:
     """Why the scores decide nothing, if they do not."""
-    problem = find_coverage_problem(given.baseline, given.candidate, options)
+    problem = find_run_problem(given.baseline, given.candidate, options)
     tasks = sum(bool(task.rewards) for task in pool_tasks(given.candidate))
     if not problem and tasks < policy.min_tasks:
         problem = f"{count_tasks(tasks)} scored, and the policy asks for {policy.min_tasks:,}"

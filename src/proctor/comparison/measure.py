@@ -51,8 +51,8 @@ class ComparisonOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Of the permutation test."""
 
     def __post_init__(self) -> None:
-        if not 0.5 <= self.level < 1:
-            raise ValueError(f"level lies between 0.5 and 1, such as 0.95; got {self.level}")
+        if not 0.5 <= self.level <= 0.9999:
+            raise ValueError(f"level lies between 0.5 and 0.9999; got {self.level}")
         if self.margin is not None and not 0 < self.margin < math.inf:
             raise ValueError(f"margin is a positive difference, such as 0.02; got {self.margin}")
         if self.min_coverage is not None and not 0 <= self.min_coverage <= 1:

@@ -46,6 +46,11 @@ class TaskPair(msgspec.Struct, frozen=True, gc=False):
     def has_same_content(self) -> bool:
         return bool(self.baseline.hash) and self.baseline.hash == self.candidate.hash
 
+    @property
+    def has_other_content(self) -> bool:
+        """Known to differ; the content of tasks in files of other tools is not known."""
+        return bool(self.baseline.hash and self.candidate.hash) and not self.has_same_content
+
 
 class UnmatchedTasks(msgspec.Struct, frozen=True):
     """Tasks of one side without a partner that was scored."""
@@ -97,6 +102,23 @@ def pair_tasks(
         only_candidate=_name(right),
         unscored=_name(unscored),
     )
+
+
+def find_content_problem(baseline: Sequence[RunScores], candidate: Sequence[RunScores]) -> str:
+    """Whether two environments have nothing in common but the numbers of their tasks; empty if not."""
+    theirs, ours = ({base_name(run.environment) for run in side} for side in (baseline, candidate))
+    if theirs & ours or not (theirs and ours):
+        return ""
+    pairs, _ = pair_tasks(pool_tasks(baseline), pool_tasks(candidate))
+    if not pairs or not all(pair.has_other_content for pair in pairs):
+        return ""
+    names = [" and ".join(sorted(side)) for side in (theirs, ours)]
+    return f"{names[0]} and {names[1]} have no task in common; only the ids of their tasks agree"
+
+
+def base_name(environment: str) -> str:
+    """An environment's name without its owner and version."""
+    return environment.partition("@")[0].rpartition("/")[2]
 
 
 def _match(

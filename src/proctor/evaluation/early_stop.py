@@ -13,8 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from proctor.comparison.pairing import PooledTask, pair_tasks
-from proctor.comparison.scores import RunScores
+from proctor.comparison.pairing import find_content_problem, pair_tasks, pool_tasks
+from proctor.comparison.scores import RunScores, TaskScores
 from proctor.config.schema import LATEST, EvalConfig
 from proctor.errors import ConfigError, StoreError
 from proctor.report.lines import RolloutLine
@@ -162,7 +162,8 @@ def open_watch(
     if config.until_halfwidth is not None:
         rule = StoppingRule(halfwidth=config.until_halfwidth)
     elif config.until_decided is not None:
-        rule = read_baseline(config.until_decided, tasks, settings_of)
+        environment = config.name or config.env_id
+        rule = read_baseline(config.until_decided, environment, tasks, settings_of)
     else:
         return None
     return StoppingWatch(rule, tasks, config.rollouts_per_example)
@@ -175,7 +176,9 @@ def name_baseline(config: EvalConfig) -> EvalConfig:
     return msgspec.structs.replace(config, until_decided=find_run(LATEST, search_folders()).resolve().name)
 
 
-def read_baseline(word: str, tasks: Sequence[Task], own_folder: Path | None) -> StoppingRule:
+def read_baseline(
+    word: str, environment: str, tasks: Sequence[Task], own_folder: Path | None
+) -> StoppingRule:
     """What our tasks scored in an earlier run, matched by content, then by id."""
     folder = find_run(word, search_folders())
     if own_folder is not None and folder.resolve() == own_folder.resolve():
@@ -186,7 +189,7 @@ def read_baseline(word: str, tasks: Sequence[Task], own_folder: Path | None) -> 
         scores = read_scores(folder, folder.resolve().name)
     except StoreError as error:
         raise ConfigError(f"--until-decided {word}: {error}") from error
-    means = match_means(scores, tasks)
+    means = match_means(scores, environment, tasks)
     if not means:
         raise ConfigError(
             f"--until-decided {word}: that run scored none of these {len(tasks):,} tasks; name a run of the "
@@ -195,8 +198,12 @@ def read_baseline(word: str, tasks: Sequence[Task], own_folder: Path | None) -> 
     return StoppingRule(baseline=scores.run, baseline_means=means)
 
 
-def match_means(scores: RunScores, tasks: Sequence[Task]) -> dict[TaskId, float]:
-    theirs = [PooledTask(task.id, task.hash, "", (), task.rewards) for task in scores.tasks]
-    ours = [PooledTask(task.id, task.hash, "", (), (0.0,)) for task in tasks]
-    pairs, _ = pair_tasks(theirs, ours)
+def match_means(scores: RunScores, environment: str, tasks: Sequence[Task]) -> dict[TaskId, float]:
+    theirs = [msgspec.structs.replace(task, member="") for task in scores.tasks]
+    ours = [TaskScores(id=task.id, hash=task.hash, rollouts=(0,), rewards=(0.0,)) for task in tasks]
+    baseline = [msgspec.structs.replace(scores, tasks=theirs)]
+    candidate = [RunScores(run="", environment=environment, tasks=ours)]
+    if find_content_problem(baseline, candidate):
+        return {}
+    pairs, _ = pair_tasks(pool_tasks(baseline), pool_tasks(candidate))
     return {pair.candidate.id: mean_of(pair.baseline.rewards) for pair in pairs}

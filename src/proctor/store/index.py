@@ -24,6 +24,8 @@ from proctor.support.regular_files import open_regular, read_regular
 
 ENVIRONMENTS = "./environments"
 SHOWN_MATCHES = 4
+SHOWN_FOLDERS = 2
+"""Places that a message names; the others are counted."""
 DAMAGED = "damaged"
 INTERRUPTED = "interrupted"
 """Marked as running, but no process writes to it: its process died. `--resume` continues it."""
@@ -183,7 +185,10 @@ def find_run(word: str, where: Sequence[Path]) -> Path:
 
 
 def join_with_or(where: Sequence[Path]) -> str:
-    return " or ".join([", ".join(map(str, where[:-1])), str(where[-1])] if where[1:] else map(str, where))
+    shown = len(where) if len(where) <= SHOWN_FOLDERS + 1 else SHOWN_FOLDERS
+    others = [f"{len(where) - shown} other folders"] if shown < len(where) else []
+    *firsts, last = [*map(str, where[:shown]), *others]
+    return f"{', '.join(firsts)} or {last}" if firsts else last
 
 
 def format_matches(folders: Sequence[Path]) -> str:

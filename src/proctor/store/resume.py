@@ -79,10 +79,15 @@ def check_accepted(accepted: Collection[str], resumes: bool) -> None:
 def describe_difference(words: str, stored: Any, current: Any) -> str:
     """What changed; of two tables, only the values that differ."""
     if not (isinstance(stored, Mapping) and isinstance(current, Mapping)):
-        return f"{words} was {stored!r} and is now {current!r}"
+        return describe_change(words, stored, current)
     names = [name for name in {**stored, **current} if stored.get(name) != current.get(name)]
-    each = (f"{name} was {stored.get(name)!r} and is now {current.get(name)!r}" for name in names)
+    each = (describe_change(name, stored.get(name), current.get(name)) for name in names)
     return f"{words}: {', '.join(each)}"
+
+
+def describe_change(name: str, stored: Any, current: Any) -> str:
+    before, now = ("not set" if value is None else repr(value) for value in (stored, current))
+    return f"{name} was {before} and is now {now}"
 
 
 def is_same(stored: Any, current: Any) -> bool:

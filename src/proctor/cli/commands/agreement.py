@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli.commands.rerun import run_argument
-from proctor.cli.commands.shared_options import dir_option, finite_float, json_option
+from proctor.cli.commands.shared_options import dir_option, json_option, level_option
 from proctor.errors import ConfigError, StoreError, did_you_mean
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     metavar="RUN",
     help="Use the labels of this run, from which RUN was scored again.",
 )
-@click.option(
-    "--level", type=finite_float, default=0.95, show_default=True, help="Confidence level of intervals."
-)
+@level_option
 @dir_option
 @json_option
 def agreement_command(
@@ -51,8 +49,6 @@ def agreement_command(
     from proctor.cli.views.page import print_lines
     from proctor.cli.views.stdout import print_json
 
-    if not 0.5 <= level < 1:
-        raise ConfigError(f"--level lies between 0.5 and 1, such as 0.95; got {level:g}.")
     try:
         with ExitStack() as stack:
             folder = open_run_with_labels(run, dirs, stack)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.commands.shared_options import FiniteRange, dir_option, finite_float, json_option
+from proctor.cli.commands.shared_options import (
+    FiniteRange,
+    dir_option,
+    finite_float,
+    json_option,
+    level_option,
+)
 from proctor.cli.options import complete_parameter
 from proctor.errors import ConfigError, did_you_mean
 
@@ -31,9 +37,7 @@ SHOWN_FLIPS = 10
     metavar="X",
     help="Also ask whether the candidate is equivalent within X, or no worse by more than X.",
 )
-@click.option(
-    "--level", type=finite_float, default=0.95, show_default=True, help="Confidence level of intervals."
-)
+@level_option
 @click.option(
     "--min-coverage",
     type=FiniteRange(0, 1),
@@ -82,7 +86,7 @@ def compare_command(
     from proctor.cli.views.stdout import print_json, write_stdout
     from proctor.comparison.measure import ComparisonOptions
 
-    check_options(margin, level, as_json, markdown)
+    check_options(margin, as_json, markdown)
     options = ComparisonOptions(
         level=level,
         margin=margin,
@@ -102,11 +106,9 @@ def compare_command(
         print_lines(comparison_lines(compared, most, page_width()))
 
 
-def check_options(margin: float | None, level: float, as_json: bool, markdown: bool) -> None:
+def check_options(margin: float | None, as_json: bool, markdown: bool) -> None:
     if margin is not None and margin <= 0:
         raise ConfigError(f"--margin is a positive difference in reward, such as 0.02; got {margin:g}.")
-    if not 0.5 <= level < 1:
-        raise ConfigError(f"--level lies between 0.5 and 1, such as 0.95; got {level:g}.")
     if as_json and markdown:
         raise ConfigError("--json and --markdown cannot be combined; give one of them.")
 

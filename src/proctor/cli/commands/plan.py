@@ -25,7 +25,9 @@ above_zero = FiniteRange(0, min_open=True)
     "--difference", type=above_zero, metavar="X", help="Find a true difference of X between models."
 )
 @click.option("--budget", type=above_zero, metavar="USD", help="What can this many dollars show?")
-@click.option("--rollouts", type=click.IntRange(min=2), metavar="N", help="What can this many rollouts show?")
+@click.option(
+    "--rollouts", type=click.IntRange(2, 10**9), metavar="N", help="What can this many rollouts show?"
+)
 @click.option(
     "-r",
     "--rollouts-per-example",

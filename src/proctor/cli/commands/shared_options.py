@@ -40,6 +40,13 @@ def require_finite(
 
 finite_float = FiniteFloat()
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+level_option = click.option(
+    "--level",
+    type=FiniteRange(0.5, 0.9999),
+    default=0.95,
+    show_default=True,
+    help="Confidence level of intervals.",
+)
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 env_dir_option = click.option(
     "-p",

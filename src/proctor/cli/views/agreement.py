@@ -72,9 +72,8 @@ def corrected_lines(corrected: CorrectedMean, level: float) -> Iterator[StyledLi
     if corrected.mean is None or corrected.judge_mean is None or corrected.people_mean is None:
         return
     yield styled_line(
-        f"Judge says {format_number(corrected.judge_mean)}; people say "
-        f"{format_number(corrected.people_mean)} of the "
-        f"{format_quantity(corrected.labelled, 'rollout')} they scored."
+        f"Mean score: judge {format_number(corrected.judge_mean)} over all rollouts, people "
+        f"{format_number(corrected.people_mean)} over the {corrected.labelled:,} they scored."
     )
     interval = corrected.interval
     if interval is None:
@@ -88,7 +87,7 @@ def corrected_lines(corrected: CorrectedMean, level: float) -> Iterator[StyledLi
     bounds = f"{format_number(interval.low)} … {format_number(interval.high)}"
     yield styled_line(
         (f"Corrected score {format_number(corrected.mean)}", "strong"),
-        f", {level:.0%} interval {bounds} (prediction-powered over tasks; the judge counts "
+        f", {level * 100:g}% interval {bounds} (prediction-powered over tasks; the judge counts "
         f"{corrected.weight:.0%})",
     )
     yield styled_line(("It holds if the labelled rollouts are a random sample of the run's.", DIM))
