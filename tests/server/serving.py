@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections import defaultdict
@@ -117,6 +118,28 @@ class Served(NamedTuple):
     def call(self, work: Any, *args: Any) -> Any:
         """Run something on the server's own loop."""
         return asyncio.run_coroutine_threadsafe(work(*args), self.platform.loop).result(SECONDS)
+
+
+@contextmanager
+def holding_up_nobody(served: Served, seconds: float) -> Iterator[None]:
+    """Meanwhile, no step of the server's loop computes for so long, however busy the machine is."""
+    is_over = asyncio.Event()
+
+    async def watch() -> float:
+        longest, before = 0.0, time.thread_time()
+        while not is_over.is_set():
+            await asyncio.sleep(0.01)
+            now = time.thread_time()
+            longest, before = max(longest, now - before), now
+        return longest
+
+    watching = asyncio.run_coroutine_threadsafe(watch(), served.platform.loop)
+    try:
+        yield
+    finally:
+        served.platform.loop.call_soon_threadsafe(is_over.set)
+        longest = watching.result(SECONDS)
+    assert longest < seconds
 
 
 def kept_file(served: Served, sha256: str) -> Path:

@@ -6,7 +6,6 @@ import base64
 import http.client
 import json
 import random
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -30,7 +29,7 @@ from proctor.server.runs import incoming
 from proctor.server.secrets.redaction import Redactor
 from proctor.server.settings import Quotas
 from tests.server.runs import making
-from tests.server.serving import Api, Served, serving, settings_in
+from tests.server.serving import Api, Served, holding_up_nobody, serving, settings_in
 from tests.server.test_hostile_requests import SECRET, Played, of, play, report
 
 pytestmark = pytest.mark.xdist_group("bounds")
@@ -316,17 +315,8 @@ def lines(count: int, text: str = "") -> list[dict[str, Any]]:
 
 
 def test_a_report_of_two_million_lines_is_refused_while_others_are_served(roomy: Served) -> None:
-    run, stop, slowest = play(roomy), threading.Event(), [0.0]
-
-    def look() -> None:
-        while not stop.is_set():
-            began = time.monotonic()
-            roomy.nobody.get("/health")
-            slowest[0] = max(slowest[0], time.monotonic() - began)
-
-    watching = threading.Thread(target=look)
-    watching.start()
-    try:
+    run = play(roomy)
+    with holding_up_nobody(roomy, 5.0):
         body = b'{"batch": 1, "logs": [' + b",".join([b'{"level":"","text":"","at":0}'] * 1_900_000) + b"]}"
         assert run.inside("POST", "/runner/reports", data=body).status == 413
         most = bounds.MOST_LOG_BYTES // 30 + 100_000
@@ -334,11 +324,7 @@ def test_a_report_of_two_million_lines_is_refused_while_others_are_served(roomy:
         began = time.monotonic()
         answer = run.inside("POST", "/runner/reports", data=fitting)
         assert (answer.status, answer.code) == (413, "too_large")
-        assert time.monotonic() - began < 10.0
-    finally:
-        stop.set()
-        watching.join()
-    assert slowest[0] < 5.0
+        assert time.monotonic() - began < 30.0
     assert of(roomy, "ada").get(f"/runs/{run.id}")["last_seq"] == 2
 
 
@@ -508,7 +494,7 @@ def test_a_user_has_so_many_streams_open_and_no_more(lab: Served) -> None:
 
 def follow(api: Api, run: Played) -> http.client.HTTPConnection:
     """A stream that has begun."""
-    connection = http.client.HTTPConnection(api.url.rpartition("/")[2], timeout=20)
+    connection = http.client.HTTPConnection(api.url.rpartition("/")[2], timeout=60)
     path = f"/api/v1/runs/{run.id}/events/stream"
     connection.request("GET", path, headers={"authorization": f"Bearer {api.token}"})
     response = connection.getresponse()

@@ -43,11 +43,15 @@ class RateLimitedModel:
     """A model that is called no faster than its endpoint allows."""
 
     def __init__(
-        self, model: Model, requests_per_minute: float | None = None, tokens_per_minute: float | None = None
+        self,
+        model: Model,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.model = model
-        self._requests = None if requests_per_minute is None else TokenBucket(requests_per_minute)
-        self._tokens = None if tokens_per_minute is None else TokenBucket(tokens_per_minute)
+        self._requests = None if requests_per_minute is None else TokenBucket(requests_per_minute, clock)
+        self._tokens = None if tokens_per_minute is None else TokenBucket(tokens_per_minute, clock)
         self._usual: float | None = None
         """Tokens a request takes, by those that were answered lately."""
 

@@ -22,7 +22,7 @@ from proctor.trace import Usage
 from proctor.wires import chat_server, messages_server
 from proctor.wires.stream import MeteredStream
 from tests.server.gateway.test_gateway import ASKED, WIRES, in_run, use
-from tests.server.serving import Api, Served
+from tests.server.serving import Api, Served, holding_up_nobody
 from tests.waiting import SECONDS, wait_for
 
 MINE = {**ASKED, "model": "mine"}
@@ -141,31 +141,10 @@ def test_events_are_the_same_however_they_are_cut(size: int) -> None:
     assert stream.spent == Usage(7, 3)
 
 
-@contextmanager
-def nobody_waits(served: Served, longest: float = 2.0) -> Iterator[None]:
-    """Others are answered all the time."""
-    waits, is_over = [], threading.Event()
-
-    def ask() -> None:
-        while not is_over.is_set():
-            begun = time.monotonic()
-            assert served.nobody("GET", "/health").status == 200
-            waits.append(time.monotonic() - begun)
-
-    asking = threading.Thread(target=ask)
-    asking.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        asking.join()
-    assert max(waits) < longest
-
-
 def test_a_stream_that_unpacks_to_millions_of_events_holds_nobody_up(served: Served) -> None:
     packed = gzip.compress(b"data: x\n\n" * (20 * 2**20))
     reply = replying(packed, {**STREAM, "content-encoding": "gzip"})
-    with endpoint(served, reply) as inside, nobody_waits(served):
+    with endpoint(served, reply) as inside, holding_up_nobody(served, 2.0):
         answer = inside("POST", "/v1/chat/completions", {**MINE, "stream": True})
     assert "sent over" in answer.body[-1000:]
 
@@ -177,7 +156,10 @@ def test_an_answer_of_millions_of_values_is_not_decoded(
 ) -> None:
     many = b'{"choices":[' + b"{}," * (10 * 2**20) + b"{}]}"
     headers = {"content-encoding": "gzip", "content-type": "application/json"}
-    with endpoint(served, replying(gzip.compress(many), headers, status)) as inside, nobody_waits(served):
+    with (
+        endpoint(served, replying(gzip.compress(many), headers, status)) as inside,
+        holding_up_nobody(served, 2.0),
+    ):
         answer = inside("POST", path, {**body, "model": "mine"})
     assert "JSON values" in json.dumps(answer.body)
     assert upstreams.MOST_ANSWER_VALUES < 10 * 2**20
