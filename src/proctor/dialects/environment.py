@@ -6,6 +6,7 @@ so that it is recorded, paced, retried and counted like any other. Knows nothing
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from itertools import count
@@ -15,6 +16,7 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 
 from proctor.contracts import PASS_THRESHOLD, Seat, Session, Traffic, Traits
+from proctor.dialects.failures import explain_loading
 from proctor.dialects.process import (
     CallConnection,
     ChildCommand,
@@ -69,6 +71,8 @@ class ChildDescription(msgspec.Struct, kw_only=True):
     rescores: bool = True
     """It can score a rollout again without playing it again."""
     sampling: dict[str, Any] = {}
+    checks: bool = False
+    """It has a `check`, for what loading does not show."""
     parser: AnswerForm | None = None
     details: dict[str, Any] = {}
     """For people: the classes it is made of, and the like."""
@@ -167,7 +171,13 @@ class ForeignEnvironment:
         return found
 
     async def check(self) -> None:
-        """Loading has shown that it can be played."""
+        """Loading has shown that it can be played, unless the child says otherwise."""
+        if not self.child.checks:
+            return
+        try:
+            await asyncio.to_thread(self.process.read, "check")
+        except ForeignError as error:
+            raise explain_loading(self.name, self.process.command.python, error.details) from error
 
     async def close(self) -> None:
         await self.process.close()

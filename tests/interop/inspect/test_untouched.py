@@ -49,6 +49,10 @@ def slow(seconds: float = 0.0):
     return Task(dataset=SAMPLES, solver=[wait(seconds), generate()], scorer=includes())
 
 @task
+def boxed():
+    return Task(dataset=SAMPLES, scorer=includes(), sandbox="docker")
+
+@task
 def failing():
     return Task(dataset=SAMPLES, scorer=broken())
 """
@@ -105,6 +109,25 @@ def test_a_misspelled_argument_is_named(file: Path, proctor: Callable[..., Ran])
     ran = proctor(*RUN, f"{file}@slow", "-m", "scripted", "-a", '{"secs": 1}', timeout=SECONDS)
     assert ran.code != 0
     assert "has no argument 'secs'; it takes seconds" in ran.stderr
+
+
+def test_without_docker_a_task_that_needs_it_is_refused_before_the_first_model_call(
+    file: Path, proctor: Callable[..., Ran], tmp_path: Path
+) -> None:
+    docker = tmp_path / "programs" / "docker"
+    docker.parent.mkdir()
+    docker.write_text("#!/bin/sh\necho 'the moon is down' >&2\nexit 1\n")
+    docker.chmod(0o755)
+    path = {"PATH": f"{docker.parent}{os.pathsep}{os.environ['PATH']}"}
+    words = [*RUN, f"{file}@boxed", "-m", "scripted", "-n", "1", "-r", "1", "--json"]
+    ran = proctor(*words, environ=path, timeout=SECONDS)
+    elsewhere = proctor(*words, "-x", '{"sandbox": "local"}', environ=path, timeout=SECONDS)
+
+    assert ran.code == 2, ran.stderr
+    assert "cannot be played here: its samples are played in containers" in ran.stderr
+    assert "`docker version` fails here: the moon is down" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert elsewhere.code == 0, elsewhere.stderr
 
 
 def test_a_check_plays_it(inspect_python: Path, proctor: Callable[..., Ran]) -> None:

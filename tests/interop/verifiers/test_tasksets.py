@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from proctor.dialects.isolated import find_python
 from proctor.dialects.verifiers.dialect import V1_FRAMEWORK
 from proctor.errors import ConfigError
 from proctor.packages.loading import EnvironmentLocation
+from tests.dialects.killing import kill_run
 from tests.interop.verifiers.answering import Message, answering, tool_call
 from tests.interop.verifiers.test_same_rewards import as_original, comparable
 
@@ -89,6 +91,42 @@ def test_an_untouched_taskset_earns_what_verifiers_gives(
     assert comparable([as_original(row) for row in ran.rows]) == comparable(original)
     rewards = {row["reward"] for row in ran.rows}
     assert len(rewards) > 1, "answers that all earn the same would prove nothing"
+
+
+@pytest.mark.usefixtures("v1_python")
+def test_a_run_with_workers_that_is_killed_resumes_and_leaves_no_process(
+    proctor: Callable[..., Ran], tmp_path: Path
+) -> None:
+    go_on = threading.Event()
+
+    def answers(messages: list[Message]) -> Sequence[str]:
+        if "1 + 1" in messages[-1]["content"]:
+            go_on.wait(SECONDS)
+        return sums(messages)[:1]
+
+    with answering(answers) as url:
+        arguments = [
+            "-a",
+            json.dumps({"taskset": {"count": 3}}),
+            "-r",
+            "1",
+            "-c",
+            "4",
+            "-w",
+            "2",
+            "-o",
+            "out",
+        ]
+        words = [*flags(TASKSETS / "sums.py", url), *arguments]
+        try:
+            folder = kill_run(words, tmp_path, {}, tmp_path / "out", rows=2)
+        finally:
+            go_on.set()
+        again = proctor(*words, "--resume", str(folder), timeout=SECONDS)
+
+    assert again.code == 0, again.stderr
+    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    assert sorted((row["example_id"], row["reward"]) for row in rows) == [(0, 1.25), (1, 1.25), (2, 1.25)]
 
 
 def test_a_reward_function_that_raises_is_the_graders_error(

@@ -30,7 +30,7 @@ from inspect_ai.model._openai import (
 )
 from openai.types.chat import ChatCompletion
 
-from . import records
+from . import records, sandboxes
 
 PROVIDER = "proctor"
 SETTINGS = (
@@ -110,6 +110,7 @@ class LoadedTask:
         return {
             "size": len(self.samples),
             "version": __version__,
+            "checks": True,
             "details": {
                 "task": task.name,
                 "scorers": [describe_object(each) for each in task.scorer or ()],
@@ -132,6 +133,9 @@ class LoadedTask:
 
     def set_concurrency(self, concurrency: int) -> None:
         """Inspect gets whatever Proctor sends."""
+
+    def check(self) -> None:
+        sandboxes.require_sandboxes(self.task, self.samples.values())
 
     # Over the calls socket
 
