@@ -123,6 +123,18 @@ def test_the_catalogue_is_searched_filtered_and_walked_by_keyboard_alone(
     expect(page).to_have_url(re.compile(r"/environments\?sort=name$"))
 
 
+def test_a_filled_catalogue_says_how_to_push_another_one(open_as: OpenAs, puzzles: str) -> None:
+    page = open_as("ada", "/environments", viewport=PHONE).page
+    page.get_by_role("button", name="Push an environment").click()
+    panel = page.get_by_role("dialog", name="Push an environment")
+    expect(panel).to_contain_text("proctor env push my-env")
+    commands = panel.get_by_role("region").bounding_box()
+    copy = panel.get_by_role("button", name="Copy").bounding_box()
+    assert commands is not None
+    assert copy is not None
+    assert commands["x"] + commands["width"] <= copy["x"]  # the button covers no command
+
+
 def test_a_pasted_name_jumps_and_what_is_not_there_is_not_told_from_what_is_private(
     open_as: OpenAs, puzzles: str
 ) -> None:

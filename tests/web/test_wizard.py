@@ -275,6 +275,18 @@ def test_hostile_values_stay_text_and_arrive_unchanged(lab: WizardLab, open_as: 
     assert run["settings"]["env_args"] == json.loads(arguments)
 
 
+def test_what_is_no_problem_does_not_look_like_one(lab: WizardLab, open_as: Open) -> None:
+    page = open_as("ada", "/run")
+    version = page.get_by_role("listitem").first.locator("span").first
+    shown = version.evaluate("(element) => getComputedStyle(element).color")
+    problem = page.evaluate("""() => {
+      const probe = document.body.appendChild(document.createElement("i"));
+      probe.style.color = "var(--bad)";
+      return getComputedStyle(probe).color;
+    }""")
+    assert shown != problem
+
+
 def test_a_double_click_starts_one_run(lab: WizardLab, open_as: Open) -> None:
     before = lab.count_runs()
     page = open_as("ada", f"{SUMS}?step=review&model=parrot")

@@ -176,6 +176,7 @@ export const words = {
     compareHint: "Select two or more runs",
     progress: (settled: number, planned: number | null, failed: number) =>
       `${settled}${planned === null ? "" : ` of ${planned}`} rollouts ended${failed > 0 ? `, ${failed} failed` : ""}`,
+    unit: (rollouts: number) => (rollouts === 1 ? "rollout" : "rollouts"),
     columns: {
       status: "Status",
       name: "Run",
@@ -415,15 +416,16 @@ export const words = {
     result: "Result",
     score: "Score",
     scoreSoFar: "Score so far",
-    overTasks: (n: number) => `mean over ${count(n, "task")}`,
+    overTasks: (n: number) => (n === 0 ? "nothing was scored" : `mean over ${count(n, "task")}`),
     interval: (level: string) => `${level} interval`,
     intervalTitle: "Interval",
     coverage: "Coverage",
     scoredOf: (scored: string, planned: string | null) =>
-      planned === null ? `${scored} scored` : `${scored} of ${planned} scored`,
+      planned === null ? `${scored} have a score` : `${scored} of ${planned} have a score`,
     bounds: "Bounds",
     boundsNote: "if all that was not scored had failed, or passed",
     boundsNotNeeded: "everything was scored",
+    boundsNothing: "nothing was scored",
     boundsUnknown: "how much was planned is unknown",
     outcomes: "Outcomes",
     distribution: "Rewards",
@@ -458,7 +460,9 @@ export const words = {
       limit: "Limit",
       rollout: "Time per rollout",
       spread: (median: string, p90: string, longest: string) =>
-        `median ${median}, p90 ${p90}, longest ${longest}`,
+        [`median ${median}`, `p90 ${p90}`, `longest ${longest}`]
+          .map((part) => part.replaceAll(" ", "\u00a0")) // a number keeps its unit
+          .join(", "),
       retried: "Retried rollouts",
       attempts: "Starts",
     },
@@ -578,8 +582,15 @@ export const words = {
       noneSoFar: "No rollout has failed so far.",
       summary: (failed: number, kinds: number) =>
         `${count(failed, "rollout")} failed, for ${count(kinds, "reason")}`,
-      kept: (scored: string) =>
-        `${scored} scored rollouts are kept; to play the failed ones again, fix the cause and resume:`,
+      kept: (scored: number, isHosted: boolean) =>
+        [
+          scored > 0 && `${count(scored, "scored rollout")} will be kept.`,
+          isHosted
+            ? "Resume to play the failed ones again with the same version; to use a fixed one, start a new run."
+            : "Fix the cause, then resume to play the failed ones again:",
+        ]
+          .filter(Boolean)
+          .join(" "),
       unknown: "Unknown error",
       during: (phase: string) => `during ${phase}`,
       at: "At",

@@ -46,6 +46,8 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
     held_usd: float = 0.0
     available_usd: float | None = None
     spent_usd: float = 0.0
+    granted_by: list[str] = []
+    """Of one account: admins who can grant it more, some of them if there are many."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

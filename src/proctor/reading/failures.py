@@ -30,8 +30,8 @@ BY_KIND = {
 BY_OUTCOME: dict[Outcome, str] = {
     "agent_error": "The agent's program failed; its last messages and the log say why.",
     "model_error": "The model could not answer; resume the run to play these again.",
-    "environment_error": "The environment's code failed at the line above; fix it, then resume the run.",
-    "grader_error": "Scoring failed at the line above; fix the reward function, then resume the run.",
+    "environment_error": "The environment's code failed at the line above; fix it, then play these again.",
+    "grader_error": "Scoring failed at the line above; fix the reward function, then play these again.",
     "timeout": "Raise the time limit that the message names, then resume the run.",
     "cancelled": "The run was stopped before these were finished; resume it to play them again.",
 }

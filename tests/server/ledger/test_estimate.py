@@ -214,6 +214,24 @@ def test_where_no_reward_is_known_the_worst_case_is_said_to_be_one(connection: C
     )
 
 
+def test_truncated_rollouts_tell_how_wide_the_interval_will_be_as_they_are_in_the_mean(
+    connection: Connection,
+) -> None:
+    play(connection, "run-1", "m", [(10, 10)] * 8)
+    halves = (rollouts.c.run_id == "run-1") & (rollouts.c.place % 2 == 0)
+    connection.execute(rollouts.update().where(halves).values(outcome="truncated", reward=0.0))
+
+    told = build_estimate(connection, planned(num_examples=10, rollouts_per_example=1))
+
+    assert told.halfwidth_basis == "From the rewards of 8 tasks that m played before."
+
+
+def test_an_interval_of_rewards_from_0_to_1_is_never_wider_than_they_are(connection: Connection) -> None:
+    told = build_estimate(connection, planned(num_examples=2, rollouts_per_example=1))
+
+    assert told.halfwidth == 0.5
+
+
 def test_rewards_that_never_differed_do_not_promise_certainty(connection: Connection) -> None:
     play(connection, "run-1", "m", [(10, 10)] * 8)
 

@@ -173,7 +173,7 @@ def test_every_cause_has_its_next_step_as_a_button(own_runs: OwnRuns, open_as: O
     page.goto(f"/runs/{lab.runs['balance']}")
     press(page, "Ask for funds")
     asked = page.get_by_role("dialog", name="Ask for funds")
-    expect(asked).to_contain_text("Any admin of this server can grant ada money")
+    expect(asked).to_contain_text("An admin of this server can grant ada money: root. Send them this:")
     expect(asked).to_contain_text("proctor wallet grant ada 10")
     page.keyboard.press("Escape")
 

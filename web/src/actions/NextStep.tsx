@@ -1,5 +1,7 @@
 /** What to do about a run that did not simply finish: a button for each cause, or a sentence where none helps. */
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { balanceQuery } from "#/api/account";
 import type { Cause, RunInfo } from "#/api/types";
 import { Button, buttonClass } from "#/design/Button";
 import { CopyButton } from "#/design/CopyButton";
@@ -123,6 +125,7 @@ type MessageProps = { run: RunInfo; cause: Cause; about: "funds" | "failure"; on
 /** Whom to ask, with the words to send them. */
 function MessageDialog({ run, cause, about, onClose }: MessageProps) {
   const payer = run.team ?? run.owner;
+  const balance = useQuery({ ...balanceQuery(payer), enabled: about === "funds", meta: { quiet: true } });
   const address = `${location.origin}/runs/${run.id}`;
   const text =
     about === "funds"
@@ -131,7 +134,7 @@ function MessageDialog({ run, cause, about, onClose }: MessageProps) {
   return (
     <Dialog open onClose={onClose} title={about === "funds" ? words.askTitle : words.tellTitle}>
       <div className={styles.form}>
-        <p>{about === "funds" ? words.askWho(payer) : words.tellWho}</p>
+        <p>{about === "funds" ? words.askWho(payer, balance.data?.granted_by ?? []) : words.tellWho}</p>
         <pre className={styles.text}>{text}</pre>
         <div className={styles.buttons}>
           <CopyButton text={text} label={words.copy} />

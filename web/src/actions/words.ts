@@ -132,7 +132,8 @@ export const actionWords = {
     ask: "Ask for funds",
     tell: "Write to the operator",
     askTitle: "Ask for funds",
-    askWho: (payer: string) => `Any admin of this server can grant ${payer} money. Send them this:`,
+    askWho: (payer: string, admins: readonly string[]) =>
+      `An admin of this server can grant ${payer} money${admins.length > 0 ? `: ${admins.join(", ")}` : ""}. Send them this:`,
     askText: (payer: string, run: string, address: string) =>
       `Please grant ${payer} funds: the run ${run} stopped because the balance was used up.\n${address}\n\nproctor wallet grant ${payer} 10`,
     tellTitle: "Write to the operator",

@@ -1,4 +1,4 @@
-/** How a quantity is distributed: one bar per bin, the mean as a dashed line. */
+/** How a quantity is distributed: one bar per bin, or per value where there are few; the mean as a dashed line. */
 import type { Distribution } from "#/api/types";
 import { words } from "#/words";
 import { Chart } from "./Chart";
@@ -14,14 +14,22 @@ type Props = {
 
 const WIDTH = 480;
 const BELOW = 18;
+/** Around bars that stand for single values, so that the first and the last have room for their label. */
+const INSET = 32;
+const WIDEST = 48;
 
 export function Histogram({ distribution, label, format = formatScore, height = 140 }: Props) {
   const { bins, mean, n, missing } = distribution;
   const most = Math.max(1, ...bins.map((bin) => bin.count));
   const low = bins[0]?.low ?? 0;
   const high = bins.at(-1)?.high ?? 1;
-  const across = (value: number) => (high === low ? WIDTH / 2 : (WIDTH * (value - low)) / (high - low));
   const isSame = high === low;
+  const areValues = bins.every((bin) => bin.low === bin.high);
+  const inset = areValues ? INSET : 0;
+  const across = (value: number) =>
+    isSame ? WIDTH / 2 : inset + ((WIDTH - 2 * inset) * (value - low)) / (high - low);
+  const gaps = bins.slice(1).map((bin, index) => across(bin.low) - across(bins[index]?.low ?? low));
+  const wide = Math.max(2, Math.min(areValues ? WIDEST : 120, ...gaps) - 1.5);
   const table = {
     head: [words.charts.from, words.charts.to, words.charts.rollouts],
     rows: bins.map((bin) => [format(bin.low), format(bin.high), formatCount(bin.count)]),
@@ -34,30 +42,23 @@ export function Histogram({ distribution, label, format = formatScore, height = 
         role="img"
         aria-label={`${label}. ${words.charts.histogramNote(n, missing)}`}
       >
-        {bins.map((bin, index) => {
+        {bins.map((bin) => {
           const tall = ((height - BELOW - 14) * bin.count) / most;
-          const step = WIDTH / bins.length;
-          const left = isSame ? WIDTH / 2 - 20 : index * step;
-          const wide = isSame ? 40 : Math.min(step - 1.5, 120);
+          const middle = across((bin.low + bin.high) / 2);
           return (
             <g key={bin.low}>
               <rect
                 className={styles.bar}
-                x={left + (isSame ? 0 : (step - wide) / 2)}
-                width={Math.max(1, wide)}
+                x={middle - wide / 2}
+                width={wide}
                 y={height - BELOW - Math.max(bin.count > 0 ? 1.5 : 0, tall)}
                 height={Math.max(bin.count > 0 ? 1.5 : 0, tall)}
                 rx="2"
               >
-                <title>{`${format(bin.low)} – ${format(bin.high)}: ${formatCount(bin.count)}`}</title>
+                <title>{`${bin.low === bin.high ? format(bin.low) : `${format(bin.low)} – ${format(bin.high)}`}: ${formatCount(bin.count)}`}</title>
               </rect>
-              {bins.length <= 4 && bin.count > 0 && (
-                <text
-                  className={styles.text}
-                  x={isSame ? WIDTH / 2 : left + step / 2}
-                  y={height - BELOW - tall - 4}
-                  textAnchor="middle"
-                >
+              {bins.length <= 4 && wide > 10 && bin.count > 0 && (
+                <text className={styles.text} x={middle} y={height - BELOW - tall - 4} textAnchor="middle">
                   {formatCount(bin.count)}
                 </text>
               )}
@@ -72,14 +73,19 @@ export function Histogram({ distribution, label, format = formatScore, height = 
         )}
         <text
           className={styles.text}
-          x={isSame ? WIDTH / 2 : 0}
+          x={across(low)}
           y={height - 4}
-          textAnchor={isSame ? "middle" : "start"}
+          textAnchor={areValues ? "middle" : "start"}
         >
           {format(low)}
         </text>
         {!isSame && (
-          <text className={styles.text} x={WIDTH} y={height - 4} textAnchor="end">
+          <text
+            className={styles.text}
+            x={across(high)}
+            y={height - 4}
+            textAnchor={areValues ? "middle" : "end"}
+          >
             {format(high)}
           </text>
         )}

@@ -6,9 +6,14 @@ import { words } from "#/words";
 import { formatCompact } from "./format";
 import styles from "./ProgressBar.module.css";
 
-type Props = { progress: RunInfo["progress"]; status: RunInfo["status"] };
+type Props = {
+  progress: RunInfo["progress"];
+  status: RunInfo["status"];
+  /** Where no column says what is counted. */
+  hasUnit?: boolean;
+};
 
-export function ProgressBar({ progress, status }: Props) {
+export function ProgressBar({ progress, status, hasUnit = false }: Props) {
   const { settled, planned, failed } = progress;
   const counts = `${formatCompact(settled)}${planned === null || planned === settled ? "" : ` / ${formatCompact(planned)}`}`;
   return (
@@ -21,7 +26,10 @@ export function ProgressBar({ progress, status }: Props) {
           aria-label={words.runs.progress(settled, planned, failed)}
         />
       )}
-      <span>{counts}</span>
+      <span>
+        {counts}
+        {hasUnit && ` ${words.runs.unit(planned ?? settled)}`}
+      </span>
     </span>
   );
 }

@@ -18,8 +18,18 @@ export function findDomain(scores: readonly (Estimate | null | undefined)[]): Do
   return [low, high];
 }
 
+/** The range of each environment's scores: those of others may be on another scale. */
+export function findDomains(runs: readonly { environment: string; score?: RunScore | null }[]) {
+  const scores = new Map<string, (RunScore | null | undefined)[]>();
+  for (const { environment, score } of runs)
+    scores.set(environment, [...(scores.get(environment) ?? []), score]);
+  return new Map([...scores].map(([environment, all]) => [environment, findDomain(all)]));
+}
+
 /** For table cells: the mean, the bar, and what was not scored. */
-export function Score({ score, domain = UNIT }: { score: RunScore | null | undefined; domain?: Domain }) {
+type ScoreProps = { score: RunScore | null | undefined; domain?: Domain | undefined };
+
+export function Score({ score, domain = UNIT }: ScoreProps) {
   if (score?.mean == null) return <span className={styles.none}>–</span>;
   const { mean, interval, coverage } = score;
   return (

@@ -14,6 +14,17 @@ describe("formatters", () => {
     ]);
   });
 
+  it("show counts without decimals, and a minus that is not a hyphen", () => {
+    expect([5, 15, 2.5, -0.25, -3.5e9, 1e-9].map(formatScore)).toEqual([
+      "5",
+      "15",
+      "2.500",
+      "−0.250",
+      "−3.50e+9",
+      "1.00e-9",
+    ]);
+  });
+
   it("never round a share up to all, or down to none", () => {
     expect([1, 0.99996, 0.5, 0.00001, 0].map(formatPercent)).toEqual([
       "100%",

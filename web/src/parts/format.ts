@@ -24,13 +24,15 @@ const isMissing = (value: Figure): value is null | undefined =>
 export function formatScore(value: Figure): string {
   if (isMissing(value)) return MISSING;
   const size = Math.abs(value);
-  if (size !== 0 && (size < 0.001 || size >= 100_000)) return value.toPrecision(3);
+  if (size !== 0 && (size < 0.001 || size >= 100_000)) return value.toPrecision(3).replace(/^-/, "−");
   const options = {
-    minimumFractionDigits: Number.isInteger(value) && size >= 10 ? 0 : size < 10 ? 3 : 1,
+    minimumFractionDigits: Number.isInteger(value) && size > 1 ? 0 : size < 10 ? 3 : 1,
     maximumFractionDigits: size < 10 ? 3 : 1,
     roundingMode: "halfEven", // as the command line rounds, so that both show the same figure
   };
-  return new Intl.NumberFormat(undefined, options as Intl.NumberFormatOptions).format(value);
+  return new Intl.NumberFormat(undefined, options as Intl.NumberFormatOptions)
+    .format(value)
+    .replace(/^-/, "−");
 }
 
 export function formatPercent(share: Figure): string {

@@ -18,6 +18,8 @@ from proctor.stats.variance import between_task_variance, within_task_variance
 FEWEST_TASKS = 2
 WORST_VARIANCE = 0.25
 """Of rewards between 0 and 1: half of all tasks fail, and rollouts of one task agree."""
+WIDEST = 0.5
+"""Of rewards between 0 and 1: from the one to the other."""
 
 
 class Precision(msgspec.Struct, frozen=True):
@@ -39,15 +41,16 @@ def predict_precision(
     if len(groups) < FEWEST_TASKS:
         return Precision(
             "The worst case for rewards between 0 and 1: no earlier run tells how much they differ.",
-            halfwidth_with(tasks, WORST_VARIANCE),
+            min(WIDEST, halfwidth_with(tasks, WORST_VARIANCE)),
             is_bound=True,
         )
     known = f"{len(groups)} tasks that {planned.model} played before"
     if all_agree(group_means(groups)):
         return predict_from_agreement(groups, tasks, known)
-    return Precision(
-        f"From the rewards of {known}.", halfwidth_with(tasks, spread_of(groups, rollouts_per_task))
-    )
+    halfwidth = halfwidth_with(tasks, spread_of(groups, rollouts_per_task))
+    if all(0 <= reward <= 1 for group in groups for reward in group):
+        halfwidth = min(WIDEST, halfwidth)
+    return Precision(f"From the rewards of {known}.", halfwidth)
 
 
 def read_rewards(connection: Connection, planned: PlannedRun) -> list[list[float]]:
@@ -55,7 +58,7 @@ def read_rewards(connection: Connection, planned: PlannedRun) -> list[list[float
     query = (
         select(rollouts.c.task, rollouts.c.reward)
         .join(runs, runs.c.id == rollouts.c.run_id)
-        .where(rollouts.c.reward.is_not(None), rollouts.c.outcome == "scored")
+        .where(rollouts.c.reward.is_not(None), rollouts.c.outcome != "excluded")
     )
     found: dict[str, list[float]] = {}
     for row in connection.execute(newest_seen(query, planned, planned.model)):

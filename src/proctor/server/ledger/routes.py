@@ -36,7 +36,7 @@ from proctor.server.ledger.past_rollouts import PlannedRun
 from proctor.server.ledger.usage import UsageFilter, cursor_of, sum_usage
 from proctor.server.names import LINES, check_text
 from proctor.server.paging import build_page, check_limit, decode_cursor
-from proctor.server.people.records import need_team
+from proctor.server.people.records import list_admins, need_team
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import InvalidError
 from proctor.server.requests import (
@@ -51,6 +51,7 @@ from proctor.server.runs.records import need_visible_run
 from proctor.server.runs.streams import name_reader
 
 LONGEST_NOTE = 2_000
+MOST_ADMINS = 5
 
 
 def resolve_owner(connection: Connection, caller: Caller, owner: str | None) -> str:
@@ -69,7 +70,8 @@ async def read_balance(
     caller.need("runs:read")
 
     def work(connection: Connection) -> Balance:
-        return records.balance_of(connection, resolve_owner(connection, caller, owner))
+        balance = records.balance_of(connection, resolve_owner(connection, caller, owner))
+        return replace(balance, granted_by=list_admins(connection, MOST_ADMINS))
 
     return await platform.database.read(work)
 

@@ -121,6 +121,12 @@ def check_server_has_admin(connection: Connection) -> None:
         )
 
 
+def list_admins(connection: Connection, limit: int) -> list[str]:
+    """The names of admins who are not suspended."""
+    active = select(users.c.name).where(users.c.is_admin, users.c.disabled_at.is_(None))
+    return list(connection.execute(active.order_by(users.c.name).limit(limit)).scalars())
+
+
 def has_users(connection: Connection) -> bool:
     return connection.execute(select(users.c.id).limit(1)).first() is not None
 

@@ -2,13 +2,13 @@
 import type { ScatterPoint } from "#/api/types";
 import { Chart } from "#/parts/Chart";
 import chart from "#/parts/Chart.module.css";
-import { formatCount, formatNumber, formatScore } from "#/parts/format";
+import { formatCount, formatScore } from "#/parts/format";
 import { Marker } from "#/parts/Marker";
 import { words } from "#/words";
 import styles from "./Scatter.module.css";
 
 const SIZE = 360;
-const LEFT = 40;
+const LEFT = 56;
 const BELOW = 34;
 const EDGE = 4;
 const LARGEST = 14;
@@ -59,10 +59,10 @@ export function Scatter({ points, base, nameOf, measure }: Props) {
             <line className={chart.grid} x1={LEFT} x2={SIZE - EDGE} y1={up(value)} y2={up(value)} />
             <line className={chart.grid} x1={across(value)} x2={across(value)} y1={EDGE} y2={SIZE - BELOW} />
             <text className={chart.text} x={LEFT - 6} y={up(value) + 4} textAnchor="end">
-              {formatNumber(value, 2)}
+              {formatScore(value)}
             </text>
             <text className={chart.text} x={across(value)} y={SIZE - BELOW + 15} textAnchor="middle">
-              {formatNumber(value, 2)}
+              {formatScore(value)}
             </text>
           </g>
         ))}

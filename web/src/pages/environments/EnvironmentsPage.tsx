@@ -7,13 +7,17 @@ import { sessionQuery } from "#/api/session";
 import { usePolling } from "#/app/feed";
 import { LoadError } from "#/app/PageError";
 import { changeSearch, type SearchChange } from "#/app/search";
+import { Button } from "#/design/Button";
+import { CodeBlock } from "#/design/CodeBlock";
 import { EmptyState } from "#/design/EmptyState";
+import { Popover } from "#/design/Popover";
 import { FullPage, PageHeader } from "#/design/Section";
 import { Skeleton } from "#/design/Skeleton";
 import { VirtualTable } from "#/parts/VirtualTable";
 import { words } from "#/words";
 import { CatalogueFilters } from "./CatalogueFilters";
 import { COLUMNS } from "./columns";
+import styles from "./Environments.module.css";
 import { buildCatalogueQuery, type CatalogueSearch, isFiltered } from "./search";
 import { text } from "./words";
 
@@ -35,7 +39,11 @@ export function EnvironmentsPage() {
   const sort = search.sort ?? "updated_at";
   return (
     <FullPage>
-      <PageHeader title={text.title} below={<span>{text.count(rows.length, list.hasNextPage)}</span>} />
+      <PageHeader
+        title={text.title}
+        below={<span>{text.count(rows.length, list.hasNextPage)}</span>}
+        actions={session.data?.user && rows.length > 0 && <HowToPush />}
+      />
       <CatalogueFilters
         search={search}
         facets={facets}
@@ -78,6 +86,25 @@ function useCatalogue(search: CatalogueSearch) {
     refetchInterval,
   });
   return { list, rows: list.data?.pages.flatMap((page) => page.items) ?? [], facets: facets.data };
+}
+
+function HowToPush() {
+  return (
+    <Popover
+      trigger={
+        <Button look="plain" icon="arrowUp">
+          {text.push}
+        </Button>
+      }
+      label={text.push}
+      align="end"
+    >
+      <div className={styles.push}>
+        <p>{text.pushHint}</p>
+        <CodeBlock text={text.firstCommands(location.origin).join("\n")} label={text.push} />
+      </div>
+    </Popover>
+  );
 }
 
 function NoEnvironments({ isFiltered }: { isFiltered: boolean }) {

@@ -25,6 +25,8 @@ export const text = {
     updated: "Updated",
     created: "Created",
   },
+  push: "Push an environment",
+  pushHint: "From a terminal; it is private until you say otherwise:",
   none: "No environments yet",
   noneHint: "Push the first one from a terminal; it is private until you say otherwise:",
   firstCommands: (server: string) => [

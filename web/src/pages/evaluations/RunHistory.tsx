@@ -18,9 +18,9 @@ export function RunHistory({ runs }: { runs: readonly RunInfo[] }) {
   const navigate = useNavigate();
   const domain = findDomain(runs.map((run) => run.score));
   const shown: readonly Column<RunInfo>[] = [
-    { id: "status", title: columns.status, width: 7.5, cell: (run) => <StatusMark status={run.status} /> },
-    { id: "version", title: text.version, width: 8, grow: 1, cell: (run) => nameVersion(run) },
-    { id: "model", title: columns.model, width: 8, grow: 1, cell: (run) => run.model },
+    { id: "status", title: columns.status, width: 6.5, cell: (run) => <StatusMark status={run.status} /> },
+    { id: "version", title: text.version, width: 6, grow: 1, cell: (run) => nameVersion(run) },
+    { id: "model", title: columns.model, width: 7, grow: 1, cell: (run) => run.model },
     ...(runs.some((run) => run.agent)
       ? [{ id: "agent", title: columns.agent, width: 5, cell: (run: RunInfo) => run.agent ?? "–" }]
       : []),
@@ -33,34 +33,34 @@ export function RunHistory({ runs }: { runs: readonly RunInfo[] }) {
     {
       id: "interval",
       title: words.charts.interval,
-      width: 8,
+      width: 7.5,
       cell: ({ score }) => (score?.interval ? formatRange(score.interval.low, score.interval.high) : "–"),
     },
     {
       id: "coverage",
       title: columns.coverage,
-      width: 5.5,
+      width: 5,
       isNumber: true,
       cell: (run) => formatPercent(run.score?.coverage),
     },
     {
       id: "progress",
       title: columns.progress,
-      width: 5,
+      width: 4.5,
       isNumber: true,
       cell: (run) => formatCount(run.progress.settled),
     },
     {
       id: "cost",
       title: columns.cost,
-      width: 5,
+      width: 4.5,
       isNumber: true,
       cell: (run) => <Money usd={run.cost_usd} />,
     },
     {
       id: "history",
       title: text.recipe,
-      width: 5,
+      width: 4.5,
       cell: (run) => (
         <Link
           to="/runs/$runId/decide"
@@ -76,7 +76,7 @@ export function RunHistory({ runs }: { runs: readonly RunInfo[] }) {
     {
       id: "created",
       title: columns.created,
-      width: 7,
+      width: 5.5,
       isNumber: true,
       cell: (run) => (
         <Link to="/runs/$runId" params={{ runId: run.id }}>

@@ -1,16 +1,16 @@
 /** A few runs, one line each. */
 import { Link } from "@tanstack/react-router";
-import type { RunInfo } from "#/api/types";
+import type { Cause, RunInfo } from "#/api/types";
 import { Money, When } from "#/parts/Figures";
 import { ProgressBar } from "#/parts/ProgressBar";
-import { findDomain, Score } from "#/parts/Score";
+import { findDomains, Score } from "#/parts/Score";
 import { StatusMark } from "#/parts/Status";
-import { words } from "#/words";
+import { readCause } from "../run/cause";
 import { RunDuration } from "../runs/columns";
 import styles from "./RunLines.module.css";
 
 export function RunLines({ runs, hasCause }: { runs: readonly RunInfo[]; hasCause: boolean }) {
-  const domain = findDomain(runs.map((run) => run.score));
+  const domains = findDomains(runs);
   return (
     <table className={styles.table}>
       <tbody>
@@ -27,15 +27,15 @@ export function RunLines({ runs, hasCause }: { runs: readonly RunInfo[]; hasCaus
             </td>
             {hasCause ? (
               <td className={styles.cause} title={run.cause?.message}>
-                {run.cause ? `${words.causes[run.cause.code] ?? run.cause.code}: ${run.cause.message}` : ""}
+                {run.cause && describeCause(run.cause)}
               </td>
             ) : (
               <>
                 <td className={styles.score}>
-                  <Score score={run.score} domain={domain} />
+                  <Score score={run.score} domain={domains.get(run.environment)} />
                 </td>
                 <td className={styles.progress}>
-                  <ProgressBar progress={run.progress} status={run.status} />
+                  <ProgressBar progress={run.progress} status={run.status} hasUnit />
                 </td>
                 <td className={styles.extra}>
                   <Money usd={run.cost_usd} />
@@ -53,4 +53,9 @@ export function RunLines({ runs, hasCause }: { runs: readonly RunInfo[]; hasCaus
       </tbody>
     </table>
   );
+}
+
+function describeCause(cause: Cause): string {
+  const { title, message } = readCause(cause);
+  return `${title}: ${message}`;
 }

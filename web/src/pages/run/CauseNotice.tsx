@@ -4,8 +4,10 @@ import { useState } from "react";
 import { NextStep, NextStepDialog, type OpenStep } from "#/actions/NextStep";
 import type { RunInfo } from "#/api/types";
 import { Icon } from "#/design/Icon";
+import { Commands } from "#/parts/Commands";
 import { words } from "#/words";
 import styles from "./CauseNotice.module.css";
+import { readCause } from "./cause";
 
 export function CauseNotice({ run }: { run: RunInfo }) {
   const [open, setOpen] = useState<OpenStep | null>(null);
@@ -19,6 +21,7 @@ export function CauseNotice({ run }: { run: RunInfo }) {
 
 function Notice({ run, onOpen }: { run: RunInfo; onOpen: (what: OpenStep) => void }) {
   if (run.cause) {
+    const { title, message } = readCause(run.cause);
     return (
       <section
         className={run.cause.code === "stopped_by_user" ? styles.notice : styles.bad}
@@ -26,11 +29,11 @@ function Notice({ run, onOpen }: { run: RunInfo; onOpen: (what: OpenStep) => voi
       >
         <Icon name="alert" />
         <div className={styles.text}>
-          <h2>{words.causes[run.cause.code] ?? run.cause.code}</h2>
-          <p className={styles.message}>{run.cause.message}</p>
+          <h2>{title}</h2>
+          <p className={styles.message}>{message}</p>
           {run.cause.next_step && (
             <p>
-              <strong>{words.run.nextStep}</strong> {run.cause.next_step}
+              <strong>{words.run.nextStep}</strong> <Commands text={run.cause.next_step} />
             </p>
           )}
           <NextStep run={run} cause={run.cause} onOpen={onOpen} />

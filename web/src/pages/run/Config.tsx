@@ -49,7 +49,7 @@ export function Config() {
               <CodeBlock text={JSON.stringify(info.origin.recipe, null, 2)} label={text.recipe} />
             </Section>
           )}
-          <Provenance run={info} />
+          <Provenance run={info} isConfig />
         </PageBody>
       )}
     </Loaded>

@@ -42,7 +42,9 @@ export function DecisionLine({ run, summary }: { run: RunInfo; summary: Summary 
             ? words.run.boundsNote
             : summary.coverage === 1
               ? words.run.boundsNotNeeded
-              : words.run.boundsUnknown
+              : summary.scored === 0
+                ? words.run.boundsNothing
+                : words.run.boundsUnknown
         }
       >
         {summary.bounds ? formatRange(summary.bounds.low, summary.bounds.high) : "–"}

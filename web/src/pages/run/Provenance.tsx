@@ -8,7 +8,8 @@ import { words } from "#/words";
 import styles from "./Provenance.module.css";
 import { formatSetting, listSettings } from "./settings";
 
-export function Provenance({ run }: { run: RunInfo }) {
+/** `isConfig`: below the settings themselves, which are not repeated. */
+export function Provenance({ run, isConfig = false }: { run: RunInfo; isConfig?: boolean }) {
   const text = words.run.provenance;
   const resolved = listSettings(run.resolved).map(([name, value]) => ({
     name,
@@ -18,14 +19,16 @@ export function Provenance({ run }: { run: RunInfo }) {
     <Section
       title={text.title}
       actions={
-        <Link to="/runs/$runId/config" params={{ runId: run.id }}>
-          {text.allSettings}
-        </Link>
+        !isConfig && (
+          <Link to="/runs/$runId/config" params={{ runId: run.id }}>
+            {text.allSettings}
+          </Link>
+        )
       }
     >
       <div className={styles.columns}>
         <Facts facts={[...listFacts(run), ...listOrigin(run)]} />
-        <Facts facts={resolved} />
+        {!isConfig && <Facts facts={resolved} />}
       </div>
     </Section>
   );

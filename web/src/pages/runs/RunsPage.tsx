@@ -11,7 +11,7 @@ import { Button, buttonClass } from "#/design/Button";
 import { FullPage, PageHeader } from "#/design/Section";
 import { Skeleton } from "#/design/Skeleton";
 import { PageLink } from "#/parts/PageLink";
-import { findDomain } from "#/parts/Score";
+import { findDomains } from "#/parts/Score";
 import { VirtualTable } from "#/parts/VirtualTable";
 import { plural, words } from "#/words";
 import { NEW_RUN, wizardAddress } from "../wizard/link";
@@ -37,7 +37,7 @@ export function RunsPage() {
   const selection = useSelection();
   const session = useQuery(sessionQuery);
   const shown: readonly string[] = search.cols ?? chooseColumns(list.rows);
-  const columns = buildColumns(findDomain(list.rows.map((run) => run.score))).filter(({ id }) =>
+  const columns = buildColumns(findDomains(list.rows.filter((run) => run !== undefined))).filter(({ id }) =>
     shown.includes(id),
   );
   if (list.error && list.rows.length === 0) return <LoadError error={list.error} onRetry={list.refetch} />;

@@ -16,8 +16,8 @@ type RunColumn = Column<RunInfo, RunSort> & { id: ColumnId };
 
 const text = words.runs.columns;
 
-/** All scores on one axis, so that their bars can be compared. */
-export const buildColumns = (domain: Domain): readonly RunColumn[] => [
+/** The scores of one environment are on one axis, so that their bars can be compared. */
+export const buildColumns = (domains: ReadonlyMap<string, Domain>): readonly RunColumn[] => [
   { id: "status", title: text.status, width: 6.5, cell: (run) => <StatusMark status={run.status} /> },
   {
     id: "name",
@@ -47,9 +47,9 @@ export const buildColumns = (domain: Domain): readonly RunColumn[] => [
   {
     id: "score",
     title: text.score,
-    width: 11.5,
+    width: 10,
     sort: "score",
-    cell: (run) => <Score score={run.score} domain={domain} />,
+    cell: (run) => <Score score={run.score} domain={domains.get(run.environment)} />,
   },
   {
     id: "coverage",
@@ -88,8 +88,8 @@ export const buildColumns = (domain: Domain): readonly RunColumn[] => [
     isNumber: true,
     cell: (run) => <RunDuration run={run} />,
   },
-  { id: "owner", title: text.owner, width: 5, cell: (run) => run.team ?? run.owner },
-  { id: "kind", title: text.kind, width: 5, cell: (run) => <RunKind run={run} /> },
+  { id: "owner", title: text.owner, width: 4.5, cell: (run) => run.team ?? run.owner },
+  { id: "kind", title: text.kind, width: 4.5, cell: (run) => <RunKind run={run} /> },
   { id: "tags", title: text.tags, width: 8, cell: (run) => run.tags.join(", ") || <None /> },
   {
     id: "created",

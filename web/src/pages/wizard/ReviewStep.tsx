@@ -12,6 +12,8 @@ import { Button } from "#/design/Button";
 import { CodeBlock } from "#/design/CodeBlock";
 import { Facts } from "#/design/Facts";
 import { Section } from "#/design/Section";
+import { Skeleton } from "#/design/Skeleton";
+import { Commands } from "#/parts/Commands";
 import { Problem } from "#/parts/Problem";
 import { RefusableButton } from "#/parts/RefusableButton";
 import { describeHalfwidth, EstimateFacts } from "./EstimateFacts";
@@ -47,7 +49,11 @@ export function ReviewStep({ wizard }: { wizard: Wizard }) {
               facts={[{ name: say.halfwidth, value: <strong>{describeHalfwidth(server.estimate)}</strong> }]}
             />
           )}
-          <p className={styles.soft}>{server.estimate?.halfwidth_basis ?? say.estimateFails}</p>
+          {server.estimate || server.isBlocked ? (
+            <p className={styles.soft}>{server.estimate?.halfwidth_basis ?? say.estimateFails}</p>
+          ) : (
+            <Skeleton lines={1} />
+          )}
         </Section>
       </div>
       <Section title={say.settings}>
@@ -58,7 +64,10 @@ export function ReviewStep({ wizard }: { wizard: Wizard }) {
           <h3>{say.command}</h3>
           <CodeBlock text={buildCommand(body)} label={say.command} wrap />
           <h3>
-            {say.toml} <span className={styles.soft}>{say.tomlNote}</span>
+            {say.toml}{" "}
+            <span className={styles.soft}>
+              <Commands text={say.tomlNote} />
+            </span>
           </h3>
           <CodeBlock text={buildToml(body)} label={say.toml} wrap />
         </div>
@@ -113,7 +122,7 @@ function ProblemList({ wizard }: { wizard: Wizard }) {
       <ul>
         {found.map(([field, message]) => (
           <li key={field}>
-            {message}{" "}
+            <Commands text={message} />{" "}
             <Button small onClick={() => wizard.go(findStep(field))}>
               {say.goTo(text.step[findStep(field)])}
             </Button>

@@ -28,14 +28,14 @@ export function FailureCard({ run, group, isFirst }: Props) {
         {group.phase && <span className={styles.phase}>{text.during(group.phase)}</span>}
       </header>
       <p className={styles.message}>{showControls(group.message)}</p>
-      {group.next_step && (
-        <p>
-          <strong>{text.nextStep}</strong> {group.next_step}
-        </p>
-      )}
       {group.location !== "" && (
         <p>
           <span className={styles.label}>{text.at}</span> <code>{group.location}</code>
+        </p>
+      )}
+      {group.next_step && (
+        <p>
+          <strong>{text.nextStep}</strong> {group.next_step}
         </p>
       )}
       <div className={styles.examples}>

@@ -10,7 +10,6 @@ import { useKeys } from "#/app/keys";
 import { CodeBlock } from "#/design/CodeBlock";
 import { EmptyState } from "#/design/EmptyState";
 import { PageBody } from "#/design/Section";
-import { formatCount } from "#/parts/format";
 import { Loaded } from "#/parts/Loaded";
 import { words } from "#/words";
 import { CauseNotice } from "../CauseNotice";
@@ -85,7 +84,7 @@ function FailureList({ run, groups, summary }: ListProps) {
       </ol>
       {!isActive(run.status) && (
         <section className={styles.resume} aria-label={words.run.nextStep}>
-          <p>{text.kept(formatCount(summary?.scored ?? run.progress.scored))}</p>
+          <p>{text.kept(summary?.scored ?? run.progress.scored, run.kind === "hosted")}</p>
           <CodeBlock text={buildResume(run)} label={text.resume} />
         </section>
       )}
