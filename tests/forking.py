@@ -15,7 +15,7 @@ LOADED = (
     "proctor.cli.app",
     "proctor.cli.commands.eval",
     "proctor.cli.commands.fetched",
-    "proctor.cli.commands.hosted_words",
+    "proctor.cli.commands.hosted_requests",
     "proctor.cli.live.watching",
     "proctor.cli.views.dry_run",
     "proctor.cli.views.report",
