@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 PLACES = ("/usr/lib/postgresql", "/usr/local/pgsql")
-SECONDS = 60
+SECONDS = 180
 
 
 class Cluster:
