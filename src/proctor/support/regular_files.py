@@ -27,7 +27,6 @@ def open_regular(path: Path) -> int:
 def read_regular(path: Path) -> bytes:
     """A whole file; OSError if it is larger than any that is read at once."""
     with os.fdopen(open_regular(path), "rb") as file:
-        found = file.read(LARGEST_BYTES + 1) if os.fstat(file.fileno()).st_size <= LARGEST_BYTES else None
-    if found is None or len(found) > LARGEST_BYTES:
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
-    return found
+        if os.fstat(file.fileno()).st_size > LARGEST_BYTES:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+        return file.read()
