@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 
 from proctor.cli.commands.runner import runner_command
 from proctor.cli.commands.server import server_command
@@ -59,6 +60,17 @@ def test_the_image_is_built_from_what_the_build_needs_and_nothing_private() -> N
         assert (ROOT / source).exists(), source
     lines = (DEPLOY / "Dockerfile").read_text().splitlines()
     assert [line for line in lines if line.startswith("USER")] == ["USER 10001:10001"]
+
+
+def test_a_runner_that_plays_foreign_code_has_no_rights_and_reaches_the_server_alone() -> None:
+    services = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]
+    networks = {name: set(each.get("networks", ["default"])) for name, each in services.items()}
+    assert {name for name in networks if networks[name] & networks["runner"]} == {"runner", "server"}
+    for name in ("server", "runner"):
+        assert services[name]["cap_drop"] == ["ALL"]
+        assert "no-new-privileges:true" in services[name]["security_opt"]
+    published = [port for each in services.values() for port in each.get("ports", [])]
+    assert published == ["127.0.0.1:8700:8700"]
 
 
 def copied_sources() -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -46,6 +47,18 @@ def test_an_archive_that_unpacks_to_too_much_is_left_out(
 
     assert (run.rollouts, run.left_out) == (0, 1)
     assert "unpacks to more than" in run.problems[0]
+
+
+def test_an_archive_whose_members_share_their_bytes_is_refused(tmp_path: Path) -> None:
+    path = write_zip_of(tmp_path / "a.eval", {"header.json": b"x" * 10_000}, 0, {"header.json": 10_000})
+    data = path.read_bytes()
+    at = data.index(b"PK\x01\x02")
+    entry = data[at : data.index(b"PK\x05\x06")]
+    end = struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, 100, 100, 100 * len(entry), at, 0)
+    path.write_bytes(data[:at] + 100 * entry + end)
+
+    with pytest.raises(ConfigError, match="more bytes than it has"):
+        import_path(path, tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,28 @@ def test_a_header_cannot_fill_the_memory(tmp_path: Path) -> None:
         list(tar_files(tmp_path / "source"))
 
 
+def extended_header(record: bytes) -> bytes:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, len(record)
+    return header.tobuf() + record.ljust(512, b"\0")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        extended_header(b"26 GNU.sparse.map=one,two\n"),
+        extended_header(b"22 GNU.sparse.size=one\n"),
+        extended_header(b"12 path=abc\n") * 2_000,
+    ],
+    ids=["a map", "a size", "a chain"],
+)
+def test_headers_that_cannot_be_read_are_damage(tmp_path: Path, headers: bytes) -> None:
+    (tmp_path / "source").write_bytes(gzip.compress(headers + tarfile.TarInfo("a").tobuf() + bytes(1024)))
+
+    with pytest.raises(ArchiveError, match="It is damaged"):
+        list(tar_files(tmp_path / "source"))
+
+
 def test_a_list_of_entries_cannot_fill_the_memory_either(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "many", "w") as many:
         for number in range(100):

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import threading
+import tracemalloc
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import aclosing, suppress
 from pathlib import Path
@@ -32,6 +33,9 @@ from proctor.reading.folders.library import FolderLibrary, name_folders
 from proctor.reading.folders.log_file import LogFile
 from proctor.reading.folders.rows_file import iterate_lines
 from proctor.reading.rollout_pages import list_rollouts
+from proctor.store.export import scan_table
+from proctor.store.traces import read_raw_lines
+from proctor.support.regular_files import read_regular
 from tests.reading.conftest import Play
 from tests.reading.test_entries import VERIFIERS, row
 
@@ -324,8 +328,8 @@ class SlowFile:
         self.is_begun, self.go_on = threading.Event(), threading.Event()
         monkeypatch.setattr(rows_file, "iterate_lines", self._iterate)
 
-    def _iterate(self, file: int, start: int) -> Iterator[tuple[int, bytes]]:
-        for place, line in enumerate(iterate_lines(file, start)):
+    def _iterate(self, file: int, start: int, closed: threading.Event) -> Iterator[tuple[int, bytes]]:
+        for place, line in enumerate(iterate_lines(file, start, closed)):
             if place == 1:
                 self.is_begun.set()
                 self.go_on.wait(60)
@@ -520,6 +524,49 @@ def test_a_run_folder_with_a_named_pipe_in_it_keeps_nobody_waiting(tmp_path: Pat
         return listed
 
     assert honest.name in in_time(lambda: with_library(tmp_path, read))
+
+
+@pytest.mark.parametrize("read", [scan_table, lambda folder: list(read_raw_lines(folder))])
+def test_a_named_pipe_in_the_place_of_rows_is_refused_by_every_command(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    folder = write_run(tmp_path / "planted", [], env_id="x", model="m", status="finished")
+    (folder / "results.jsonl").unlink(missing_ok=True)
+    os.mkfifo(folder / "results.jsonl")
+
+    def refused() -> str:
+        with pytest.raises(StoreError) as raised:
+            read(folder)
+        return str(raised.value)
+
+    assert "cannot be read" in in_time(refused)
+
+
+def test_a_file_that_is_larger_than_the_memory_is_not_read_into_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_file, "LONGEST_ROW", 2**20)
+    sparse = 64 * 2**20
+    (tmp_path / "rows").write_bytes(b"first\n")
+    with (tmp_path / "rows").open("ab") as file:
+        file.truncate(sparse)
+        file.seek(sparse)
+        file.write(b"\nlast\n")
+    opened = os.open(tmp_path / "rows", os.O_RDONLY)
+    tracemalloc.start()
+    try:
+        lines = list(iterate_lines(opened, 0))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        os.close(opened)
+
+    assert lines == [(0, b"first\n"), (sparse + 1, b"last\n")]
+    assert most < sparse / 8
+
+    os.truncate(tmp_path / "rows", 2**42)
+    with pytest.raises(OSError, match="too large"):
+        read_regular(tmp_path / "rows")
 
 
 def in_time(work: Callable[[], T]) -> T:

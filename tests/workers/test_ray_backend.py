@@ -10,6 +10,7 @@ import pickle
 import ssl
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 
 from proctor import ConfigError, __version__, evaluate
 from proctor.cluster import connect as connecting
+from proctor.cluster.actor import ProcessParent
 from proctor.cluster.address import parse_address
 from proctor.cluster.messages import StartedProcess
 from proctor.evaluation import prepare
@@ -267,6 +269,27 @@ def test_without_the_extra_no_run_begins(proctor: Run, provider: Callable[..., P
     assert ran.code == 2
     assert ran.stderr == "Error: Ray is not installed here; install it with `pip install 'proctor[ray]'`.\n"
     assert not list(ran.cwd.rglob("metadata.json"))
+
+
+def test_of_what_a_process_on_a_node_printed_only_the_end_is_read(tmp_path: Path) -> None:
+    async def main() -> dict[str, Any]:
+        parent = ProcessParent()
+        parent._output = tmp_path / "output.log"
+        await parent.launch("this", "", {}, 20.0)
+        with parent._output.open("wb") as file:
+            file.seek(2**30)
+            file.write(b"boom")
+        return await parent.wait_for_end(20.0)
+
+    tracemalloc.start()
+    try:
+        end = asyncio.run(main())
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert end["last_words"].endswith("boom")
+    assert most < 2**25
 
 
 def test_ray_is_never_imported_unless_workers_run_on_it(

@@ -127,10 +127,11 @@ class ProcessParent:
 
     def _last_words(self) -> str:
         try:
-            data = self._output.read_bytes()[-LAST_BYTES:]
+            with self._output.open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
+                return file.read(LAST_BYTES).decode(errors="replace")
         except OSError:
             return ""
-        return data.decode(errors="replace")
 
 
 async def read_line(pipe: Any, seconds: float) -> str:

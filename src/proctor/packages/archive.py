@@ -255,7 +255,8 @@ def archive_boundary() -> Iterator[None]:
         zlib.error,
         EOFError,
         NotImplementedError,  # a compression that zipfile does not know
-        UnicodeError,
+        ValueError,  # headers that tarfile parses as numbers, or as text
+        RecursionError,  # a header of a header of a header
     ) as error:
         raise ArchiveError(f"It is damaged: {error}.") from error
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from proctor.errors import ConfigError, StoreError, did_you_mean
 from proctor.report.lines import RolloutLine, TimingLine
 from proctor.store.folder import RESULTS, UNREADABLE, open_replacement, read_metadata
 from proctor.store.rows import OPTIONAL
+from proctor.support.regular_files import open_regular
 from proctor.trace import Message, text_of
 
 FORMATS = ("csv", "jsonl", "parquet")
@@ -154,7 +156,7 @@ def list_columns(
 def read_lines(path: Path) -> Iterator[tuple[ExportRow, RawFields] | None]:
     """Every line; None for an unreadable one."""
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path), "rb") as file:
             for raw in file:
                 yield decode_line(raw)
     except OSError as error:

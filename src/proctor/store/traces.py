@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ from proctor.report.lines import ErrorLine, TimingLine
 from proctor.rollout import Outcome, is_settled
 from proctor.store.folder import RESULTS, UNREADABLE
 from proctor.store.index import expand_path, find_run, is_run_folder, run_name
+from proctor.support.regular_files import open_regular
 from proctor.task import TaskId
 from proctor.trace import Usage
 
@@ -176,7 +178,7 @@ def read_raw_lines(folder: Path) -> Iterator[bytes]:
     """The lines of the results; one that is still being written is left out."""
     path = folder / RESULTS
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path), "rb") as file:
             for raw in file:
                 if raw.endswith(b"\n"):
                     yield raw

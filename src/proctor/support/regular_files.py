@@ -11,6 +11,7 @@ import os
 import stat
 from pathlib import Path
 
+LARGEST_BYTES = 256 * 2**20
 OPEN_REGULAR = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -24,5 +25,8 @@ def open_regular(path: Path) -> int:
 
 
 def read_regular(path: Path) -> bytes:
+    """A whole file; OSError if it is larger than any that is read at once."""
     with os.fdopen(open_regular(path), "rb") as file:
+        if os.fstat(file.fileno()).st_size > LARGEST_BYTES:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
         return file.read()

@@ -19,7 +19,7 @@ from proctor.errors import ConfigError
 from proctor.server.backup import databases
 from proctor.server.backup.archive import creating_file, reading_archive
 from proctor.server.backup.backup import back_up
-from proctor.server.backup.restore import restore
+from proctor.server.backup.restore import SPARE_BYTES, restore
 from proctor.server.db.database import Database, sqlite_url
 from proctor.server.db.tables import metadata
 from proctor.server.storage.opening import STORAGE, save_setting
@@ -99,7 +99,7 @@ def read_rows(database: Database) -> dict[str, list[tuple[object, ...]]]:
         return {
             table.name: sorted((tuple(row) for row in connection.execute(table.select())), key=repr)
             for table in metadata.sorted_tables
-            if table.name not in ("commit_marks", "tokens")  # what a server that runs writes by itself
+            if table.name not in ("commit_marks", "leases", "tokens")  # a server writes them by itself
         }
 
     return database.read_now(read)
@@ -204,6 +204,29 @@ def test_members_cannot_leave_the_folder(served: Served, tmp_path: Path) -> None
             target.addfile(member)
         with evil.open("rb") as opened, pytest.raises(ConfigError, match="a member that no backup has"):
             restore(opened, evil.name, tmp_path / "copy", None)
+
+
+def test_an_archive_that_unpacks_to_more_than_the_disk_has_restores_nothing(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_backup(served, tmp_path / "backup.tar.gz")
+    used = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: used._replace(free=SPARE_BYTES))
+
+    with (tmp_path / "backup.tar.gz").open("rb") as file, pytest.raises(ConfigError, match="MB left"):
+        restore(file, "it", tmp_path / "new", None)
+
+    assert not (tmp_path / "new").exists()
+    assert not (tmp_path / "new.restoring").exists()
+
+
+def test_a_header_of_a_backup_cannot_fill_the_memory(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, 30 * 2**20
+    (tmp_path / "backup.tar.gz").write_bytes(gzip.compress(header.tobuf() + bytes(header.size)))
+
+    with (tmp_path / "backup.tar.gz").open("rb") as file, pytest.raises(ConfigError, match="no backup has"):
+        restore(file, "it", tmp_path / "new", None)
 
 
 def test_a_backup_that_is_killed_leaves_nothing_under_its_name(served: Served, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 import struct
 import zipfile
 import zlib
@@ -77,6 +78,8 @@ def open_archive(path: Path) -> Iterator[EvalArchive]:
             raise UnusableSourceError(
                 f"{path} is damaged or was not written to its end: {error}. Try `inspect log recover`."
             ) from error
+        if sum(member.compress_size for member in listed) > os.fstat(file.fileno()).st_size:
+            raise UnusableSourceError(f"{path} is damaged: its members have more bytes than it has.")
         if len(listed) > MOST_MEMBERS:
             raise UnusableSourceError(f"{path} has more than {MOST_MEMBERS:,} members.")
         yield EvalArchive(path, file, {member.filename: member for member in listed})

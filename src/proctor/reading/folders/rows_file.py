@@ -117,30 +117,33 @@ class RowsFile:
         return rows
 
     def _read_on(self, rows: ReadRows) -> None:
-        for start, raw in iterate_lines(rows.file, rows.reached):
-            if self._closed.is_set():
-                return
-            if len(raw) <= LONGEST_ROW:
-                rows.add(raw, start, self._cost_of)
+        for start, raw in iterate_lines(rows.file, rows.reached, self._closed):
+            rows.add(raw, start, self._cost_of)
             rows.reached = start + len(raw)
+        if self._closed.is_set():
+            return
         rows.index.complete = True
 
 
-def iterate_lines(file: int, start: int) -> Iterator[tuple[int, bytes]]:
-    """Whole lines after a position, with where each starts; one that is still being written is left out."""
+def iterate_lines(file: int, start: int, closed: Event | None = None) -> Iterator[tuple[int, bytes]]:
+    """Whole lines after a position, with where each starts; one that is still being written is left out, and
+    so is one that is too long to keep in memory. Ends early once `closed` is set."""
     chunk = bytearray(CHUNK_BYTES)  # filled again and again: each line is copied once
     view = memoryview(chunk)
     parts: list[bytes] = []  # of a line whose end is in a later chunk
     at, position = start, start
-    while size := os.preadv(file, [chunk], position):
-        position += size
+    while (closed is None or not closed.is_set()) and (size := os.preadv(file, [chunk], position)):
         begin = 0
         while end := chunk.find(b"\n", begin, size) + 1:
-            line = b"".join((*parts, view[begin:end]))
-            yield at, line
-            at += len(line)
+            if position + end - at <= LONGEST_ROW:
+                yield at, b"".join((*parts, view[begin:end]))
+            at = position + end
             begin, parts = end, []
-        parts.append(bytes(view[begin:size]))
+        position += size
+        if position - at <= LONGEST_ROW:
+            parts.append(bytes(view[begin:size]))
+        else:
+            parts = []
 
 
 def read_batches(rows: ReadRows, slots: Sequence[int], most_bytes: int) -> Iterator[list[tuple[int, bytes]]]:

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 import msgspec
 
@@ -191,6 +191,17 @@ def sync_folder(folder: Path) -> None:
 # Reading
 
 
+class BackupEntry(tarfile.TarInfo):
+    """An entry of an archive. tarfile reads headers of other kinds whole, however large they claim to be."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        entry = super().frombuf(buf, encoding, errors)
+        if entry.type != tarfile.REGTYPE and (entry.type != tarfile.XHDTYPE or entry.size > LARGEST_HEAD):
+            raise ConfigError("The archive has a member that no backup has; nothing was restored.")
+        return entry
+
+
 class BackupMember(msgspec.Struct, frozen=True):
     """One member that is being read."""
 
@@ -263,9 +274,9 @@ class ArchiveReader:
 @contextmanager
 def reading_archive(file: BinaryIO, name: str) -> Iterator[ArchiveReader]:
     try:
-        with tarfile.open(fileobj=file, mode="r|gz") as tar:
+        with tarfile.open(fileobj=file, mode="r|gz", tarinfo=BackupEntry) as tar:
             yield ArchiveReader(tar, name)
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, RecursionError) as error:
         raise ConfigError(
             f"{name} is damaged or cut off, or is not a backup ({error}); nothing was restored."
         ) from error

@@ -35,6 +35,8 @@ from proctor.server.private_files import make_private_folder
 from proctor.server.secrets.vault import KEY_FILE
 
 SQLITE_FILE = "proctor.db"
+SPARE_BYTES = 256 * 2**20
+"""What a restore leaves free on the disk, for everything else on the machine."""
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -112,6 +114,7 @@ def place_members(archive: ArchiveReader, folder: Path, loader: PostgresLoader |
     for member in archive.members():
         target = find_target(member, folder)
         if target is not None:
+            check_space(folder, member.size)
             read_file(member, target)
             count += member.name.startswith(f"{FILES_FOLDER}/")
         elif loader is not None and member.name.startswith(f"{DATABASE_FOLDER}/"):
@@ -119,6 +122,17 @@ def place_members(archive: ArchiveReader, folder: Path, loader: PostgresLoader |
         else:
             raise ConfigError(f"The backup has a member {member.name!r}, which this version does not know.")
     return count
+
+
+def check_space(folder: Path, size: int) -> None:
+    """Refuse a file that would fill the disk: an archive may hold a thousand times its own size."""
+    free = shutil.disk_usage(folder).free
+    if size + SPARE_BYTES > free:
+        raise ConfigError(
+            f"The backup has a file of {size // 2**20:,} MB, and its disk has {free // 2**20:,} MB left, of "
+            f"which {SPARE_BYTES // 2**20:,} MB are to stay free; nothing was restored. Restore to a larger "
+            f"disk with --data."
+        )
 
 
 def find_target(member: BackupMember, folder: Path) -> Path | None:

@@ -253,8 +253,11 @@ def parse_database_url(url: str) -> URL:
             return made.set(drivername="sqlite+pysqlite")
         if backend in ("postgresql", "postgres"):
             return made.set(drivername="postgresql+psycopg")
-    except (ArgumentError, NoSuchModuleError) as error:
-        raise ConfigError(f"{url!r} is not the address of a database: {error}.") from error
+    except (ArgumentError, NoSuchModuleError, ValueError):  # whose texts may hold a part of the password
+        raise ConfigError(
+            "The address of the database cannot be read; write sqlite:///FILE or "
+            "postgresql://USER:PASSWORD@HOST:PORT/NAME, with %40 for an @ in the password."
+        ) from None
     raise ConfigError(f"--database takes sqlite:///FILE or postgresql://HOST/NAME, not {backend!r}.")
 
 
