@@ -40,7 +40,7 @@ def wait_for_rows(folder: Path, count: int) -> Path:
         files = folder.rglob("results.jsonl")
         return [file for file in files if file.read_bytes().count(b"\n") >= count]
 
-    wait_for(lambda: bool(written()))
+    wait_for(lambda: bool(written()), SECONDS)
     return written()[0].parent
 
 

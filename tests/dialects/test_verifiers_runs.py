@@ -186,9 +186,15 @@ def test_a_check_of_a_sound_environment_raises_no_alarm(play: Play, sums: Path) 
         ),
         (
             SOURCE.replace(
-                "    return vf.Single", "    raise ConnectionError('no route')\n    return vf.Single"
+                "    return vf.Single",
+                "    from urllib import request; request.urlopen('http://127.0.0.1:9')\n    return vf.Single",
             ),
-            ["needs data that cannot be reached from here", "no route", "Run it once with a network"],
+            [
+                "needs data that cannot be reached from here",
+                "refused (",
+                "sums.py:13",
+                "Run it once with a net",
+            ],
         ),
         (
             '# /// script\n# requires-python = ">=3.99"\n# ///\n' + SOURCE,

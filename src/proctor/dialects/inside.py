@@ -21,6 +21,7 @@ import threading
 import time
 import traceback
 import types
+from pathlib import Path
 from typing import Any, NoReturn
 
 PARENT_SECONDS = 1.0
@@ -154,12 +155,8 @@ def plain(value: Any) -> Any:
 def describe_error(error: BaseException) -> dict[str, Any]:
     """The exception, its causes, and the line of code that it came from."""
     traceback.print_exception(type(error), error, error.__traceback__)
-    root: BaseException = error
-    while (cause := root.__cause__ or root.__context__) is not None and cause is not error:
-        root = cause
-    frames = traceback.extract_tb(root.__traceback__)
-    own = [frame for frame in frames if not is_library(frame.filename)]
-    last = next(reversed(own or list(frames)), None)
+    root = list_causes(error)[-1]
+    last = find_frame(error)
     return {
         "type": type(error).__name__,
         "message": str(error),
@@ -172,8 +169,16 @@ def describe_error(error: BaseException) -> dict[str, Any]:
     }
 
 
+def find_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """The line of the environment's code that led to the first cause; otherwise of any code."""
+    causes = [list(traceback.extract_tb(each.__traceback__)) for each in reversed(list_causes(error))]
+    own = [frame for frames in causes for frame in reversed(frames) if not is_library(frame.filename)]
+    return next(iter(own or reversed(causes[0])), None)
+
+
 def is_network_error(error: BaseException) -> bool:
-    return any(type(each).__name__ in NETWORK_ERRORS for each in list_causes(error))
+    kinds = (kind for each in list_causes(error) for kind in type(each).__mro__)
+    return any(kind.__name__ in NETWORK_ERRORS for kind in kinds)
 
 
 def list_causes(error: BaseException | None) -> list[BaseException]:
@@ -185,7 +190,7 @@ def list_causes(error: BaseException | None) -> list[BaseException]:
 
 
 def is_library(filename: str) -> bool:
-    return filename.startswith((sys.prefix, sys.base_prefix, "<")) or filename == __file__
+    return filename.startswith((sys.prefix, sys.base_prefix, str(Path(__file__).parent), "<"))
 
 
 def import_dialect(path: str) -> Any:

@@ -18,12 +18,13 @@ from tests.interop.verifiers.answering import answering
 from tests.interop.verifiers.conftest import ENVIRONMENTS
 from tests.interop.verifiers.scripts import SCRIPTS
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 
-SIZES = (50, 450)
+SIZES = (100, 1700)
 AT_ONCE = "32"
-MOST = 0.75
-"""Of verifiers' own CPU per rollout. The aim is 0.5; a busy machine measured it on both sides of that."""
+MOST = 0.5
+"""Of verifiers' own CPU per rollout. Starting up takes some seconds, more or less: with fewer rollouts the
+difference between the sizes would be mostly that."""
 FILE = ENVIRONMENTS / "arithmetic.py"
 ORIGINAL = Path(__file__).with_name("original.py")
 
@@ -37,7 +38,7 @@ def measure_cpu(words: list[str], cwd: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def test_a_rollout_costs_clearly_less_cpu_than_in_verifiers_itself(
+def test_a_rollout_costs_at_most_half_the_cpu_of_verifiers_itself(
     verifiers_python: Path, tmp_path: Path
 ) -> None:
     theirs, ours = [], []

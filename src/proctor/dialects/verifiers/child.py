@@ -14,7 +14,7 @@ import verifiers as vf
 
 from .client import HostClient, clean_sampling, plain_messages
 from .importing import import_environment
-from .scoring import is_grouped, list_rubrics, record_errors, scoring_errors
+from .scoring import is_grouped, keep_signatures, list_rubrics, record_errors, scoring_errors
 
 CORE_STATE = frozenset(
     (
@@ -67,6 +67,7 @@ class PlayedEnvironment:
         self._positions: dict[Any, int] | None = None
         for rubric in list_rubrics(env):
             record_errors(rubric)
+        keep_signatures(env)
 
     def describe(self) -> dict[str, Any]:
         env = self.env

@@ -1,5 +1,5 @@
 """The rubrics of a verifiers environment, and a note of what their functions raise, since the framework turns
-that into 0.
+that into 0. Functions keep their signatures, which the framework otherwise computes at every call.
 
 Runs in the environment's own Python; knows nothing of Proctor or of how rollouts are played.
 """
@@ -76,7 +76,6 @@ def recording(function: Any) -> Any:
             float(value)
         return value
 
-    @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             value = function(*args, **kwargs)
@@ -85,4 +84,25 @@ def recording(function: Any) -> Any:
             note(error)
             raise
 
+    return with_signature_of(function, call)
+
+
+def keep_signatures(env: Any) -> None:
+    """Of the stop conditions and cleanup methods of an environment and of its members."""
+    for each in (env, *getattr(env, "envs", ())):
+        for name in ("_stop_conditions", "_cleanup_handlers"):
+            if hasattr(each, name):
+                setattr(each, name, [keep_signature(method) for method in getattr(each, name)])
+
+
+def keep_signature(method: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return method(*args, **kwargs)
+
+    return with_signature_of(method, call)
+
+
+def with_signature_of(function: Any, call: Any) -> Any:
+    functools.update_wrapper(call, function)
+    call.__signature__ = inspect.signature(function)
     return call
