@@ -97,7 +97,7 @@ def test_rewards_from_0_to_1_differ_by_at_most_1() -> None:
     interval = compared([[0.0, 0.0]] * 11 + [[1.0, 1.0]], [[1.0, 1.0]] * 12).reward.interval
 
     assert interval is not None
-    assert (interval.low, interval.high) == (pytest.approx(0.733, abs=5e-4), 1.0)
+    assert (interval.low, interval.high) == pytest.approx((0.733, 1.0), abs=5e-4)
 
 
 @pytest.mark.parametrize(
