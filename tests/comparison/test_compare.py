@@ -97,7 +97,7 @@ def test_rewards_from_0_to_1_differ_by_at_most_1() -> None:
     interval = compared([[0.0, 0.0]] * 11 + [[1.0, 1.0]], [[1.0, 1.0]] * 12).reward.interval
 
     assert interval is not None
-    assert (interval.low, interval.high) == (pytest.approx(0.733, abs=5e-4), 1.0)
+    assert (interval.low, interval.high) == pytest.approx((0.733, 1.0), abs=5e-4)
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,13 @@ def test_what_a_comparison_could_see_is_what_a_plan_for_it_promises(zero_one: bo
         [[float(random.random() < 0.5) if zero_one else random.random() for _ in range(2)] for _ in range(12)]
         for _ in range(2)
     )
-    sides = [[run_of("a", one)], [run_of("b", two)]]
+    baseline, candidate = [run_of("a", one)], [run_of("b", two)]
 
     goal = DesignGoal(kind="rollouts", amount=24, rollouts=(2,))
-    plan = design_evaluation(*sides, measure_cost([]), goal)
+    plan = design_evaluation(baseline, candidate, measure_cost([]), goal)
 
-    assert compare_runs(*sides).reward.smallest_detectable == pytest.approx(plan.rows[0].smallest_difference)
+    reward = compare_runs(baseline, candidate).reward
+    assert reward.smallest_detectable == pytest.approx(plan.rows[0].smallest_difference)
 
 
 def test_the_rewards_of_a_side_are_those_of_its_report() -> None:

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from proctor.comparison.gate import GateInput, GateResult, decide_gate
 from proctor.comparison.policy import GatePolicy, GateRule, parse_policy
@@ -129,11 +130,11 @@ def test_pass_at_k_must_hold_for_the_whole_interval_too(
     tmp_path: Path, measure: str, threshold: float, outcome: str
 ) -> None:
     rewards = {task: [1.0, 0.0] for task in range(20)}  # pass@2 is 1, with an interval from 0.83 up
-    by_mean = "mean" if measure == "pass@1" else "interval"  # every task agrees on 0.5: no interval
+    rule = GateRule(measure=measure, at_least=threshold)
+    if measure == "pass@1":  # every task agrees on 0.5, so there is no interval
+        rule = replace(rule, decide_by="mean")
 
-    result = decide(tmp_path, GateRule(measure=measure, at_least=threshold, decide_by=by_mean), rewards)
-
-    assert result.outcome == outcome
+    assert decide(tmp_path, rule, rewards).outcome == outcome
 
 
 def test_pass_at_k_decides_nothing_below_the_minimum_coverage(tmp_path: Path) -> None:

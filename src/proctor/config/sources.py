@@ -131,8 +131,8 @@ def describe_value_problem(name: str, value: Any) -> str | None:
         return f"is {value:g}, and must lie between 0 and 1."
     if name == "num_workers" and value != AUTO and (isinstance(value, str) or value < 1):
         return f"is {value!r}; give a number of processes, or {AUTO}."
-    if name == "sampling_args" and (wrong := [key for key, each in value.items() if is_infinite(each)]):
-        return f"must hold finite numbers, but {wrong[0]!r} is {value[wrong[0]]}."
+    if name == "sampling_args" and (unusable := [key for key, each in value.items() if is_infinite(each)]):
+        return f"must hold finite numbers, but {unusable[0]!r} is {value[unusable[0]]}."
     if name == "on" and value != HERE:
         return describe_error(parse_address, value)
     if name == "on_args":
