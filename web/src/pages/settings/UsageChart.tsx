@@ -2,6 +2,7 @@
 import { Chart } from "#/parts/Chart";
 import styles from "#/parts/Chart.module.css";
 import { formatCount, formatMoney } from "#/parts/format";
+import { plural } from "#/words";
 import forms from "./forms.module.css";
 import type { DayTotal } from "./usage";
 import { text } from "./words";
@@ -25,7 +26,7 @@ export function UsageChart({ days }: { days: readonly DayTotal[] }) {
   return (
     <Chart label={words.used} table={table} note={note}>
       <div>
-        <div className={forms.ends}>{isPriced ? formatMoney(most) : formatCount(most)}</div>
+        <div className={forms.ends}>{isPriced ? formatMoney(most) : plural(most, "request")}</div>
         <svg
           className={forms.days}
           viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
