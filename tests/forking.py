@@ -14,7 +14,7 @@ from pathlib import Path
 LOADED = (
     "proctor.cli.app",
     "proctor.cli.commands.eval",
-    "proctor.cli.commands.fetched",
+    "proctor.cli.commands.hub_fetch",
     "proctor.cli.commands.hosted_requests",
     "proctor.cli.live.watching",
     "proctor.cli.views.dry_run",

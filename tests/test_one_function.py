@@ -18,7 +18,7 @@ from proctor.comparison.agreement import examine_judge
 from proctor.comparison.compare import compare_runs
 from proctor.comparison.design import DesignGoal, design_evaluation
 from proctor.comparison.gate import GateInput, decide_gate
-from proctor.comparison.policy import parse_policy
+from proctor.comparison.gate_policy import parse_policy
 from proctor.config.toml_file import parse_toml
 from proctor.evaluation.execute import Result
 from proctor.pages.files import BuiltPages

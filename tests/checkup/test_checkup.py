@@ -12,7 +12,7 @@ import pytest
 from proctor.checkup.checkup import run_checkup
 from proctor.checkup.codes import CODES
 from proctor.checkup.finding import CheckupReport
-from proctor.checkup.wire import CheckupRequest
+from proctor.checkup.messages import CheckupRequest
 from proctor.errors import ConfigError
 
 ROOT = Path(__file__).parent.parent.parent

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.cli.live.displays import choose_display
+from proctor.cli.live.display_choice import choose_display
 from proctor.cli.live.progress import DisplayedRun
 from proctor.contracts import Listener, Request
 from proctor.endpoints.endpoint import SharedEndpoint

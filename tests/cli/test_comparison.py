@@ -13,8 +13,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from proctor.cli.views.comparison import ComparisonRow, comparison_document, find_best_rows, parse_label
-from proctor.cli.views.comparison_table import show_comparison, write_comparison
+from proctor.cli.views.suite_rows import ComparisonRow, comparison_document, find_best_rows, parse_label
+from proctor.cli.views.suite_table import show_comparison, write_comparison
 from proctor.config.prices import Price
 from proctor.evaluation.evaluate import Result
 from proctor.report.lines import ErrorLine, RolloutLine

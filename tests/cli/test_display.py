@@ -23,7 +23,7 @@ import pyte
 import pytest
 from rich.cells import cell_len
 
-from proctor.cli.live.displays import choose_display
+from proctor.cli.live.display_choice import choose_display
 from proctor.cli.live.keys import KeyDecoder
 from proctor.cli.live.logs import LogBuffer
 from proctor.cli.live.overview import count_visible_rows, overview_lines, scroll_to_selected
@@ -611,7 +611,7 @@ def test_only_a_capable_terminal_gets_the_live_display(
 def test_plain_lines_need_no_rich() -> None:
     code = """
 import io, sys
-from proctor.cli.live.displays import choose_display
+from proctor.cli.live.display_choice import choose_display
 from proctor.cli.live.progress import DisplayedRun
 from proctor.evaluation.evaluate import Control
 choose_display([DisplayedRun([], Control())], stream=io.StringIO())

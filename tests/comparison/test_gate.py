@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from proctor.comparison.gate import GateInput, GateResult, decide_gate
-from proctor.comparison.policy import GatePolicy, GateRule, parse_policy
+from proctor.comparison.gate_policy import GatePolicy, GateRule, parse_policy
 from proctor.config.toml_file import read_toml
 from proctor.errors import FileError
 from proctor.store.scores import read_scores, read_summary

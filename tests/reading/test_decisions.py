@@ -14,7 +14,7 @@ import pytest
 from proctor.comparison.agreement import examine_judge
 from proctor.comparison.design import DesignGoal, design_evaluation, measure_cost
 from proctor.comparison.gate import GateInput, decide_gate
-from proctor.comparison.policy import parse_policy
+from proctor.comparison.gate_policy import parse_policy
 from proctor.config.toml_file import parse_toml
 from proctor.rollout import RolloutKey
 from proctor.store.labels import Label, append_labels, list_for_labelling

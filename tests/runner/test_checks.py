@@ -24,9 +24,9 @@ from proctor.client.contexts import Context
 from proctor.errors import InstallError
 from proctor.isolation.limits import RunLimits
 from proctor.runner.checks import INSPECTION_FILE, Checker, check_one, read_inspection
-from proctor.runner.details import LONGEST_EXAMPLE
 from proctor.runner.inspection import EnvironmentInspection
 from proctor.runner.venvs import Venvs
+from proctor.runner.version_details import LONGEST_EXAMPLE
 from proctor.runner.wheels import fetch_wheel
 from tests.runner.wheels import make_wheel
 

@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from proctor.trace import Piece, Reply, Usage
-from proctor.wires import chat, chat_server, gemini, messages, messages_server, responses, responses_server
+from proctor.wires import anthropic, anthropic_server, chat, chat_server, gemini, responses, responses_server
+from proctor.wires.anthropic_stream import MessagesAssembler
 from proctor.wires.chat_stream import ChatAssembler
 from proctor.wires.encoders import open_encoder
 from proctor.wires.events import EventSplitter
 from proctor.wires.gemini_stream import GeminiAssembler
-from proctor.wires.messages_stream import MessagesAssembler
 from proctor.wires.responses_stream import ResponsesAssembler
 from proctor.wires.wire import ModelRequest, StreamAssembler, Wire, blank_answer
 
@@ -90,7 +90,7 @@ def test_a_messages_stream_keeps_what_only_its_provider_can_read() -> None:
 
     assert pieces == [Piece("thought", "Hm."), Piece("text", "Four.")]
     assert assembler.is_whole
-    reply = messages.decode_reply(assembler.whole())
+    reply = anthropic.decode_reply(assembler.whole())
     assert (reply.text, reply.finish_reason, reply.usage.input_tokens) == ("Four.", "tool_calls", 7)
     assert json.loads(reply.tool_calls[0]["arguments"]) == {"x": 1}
     thought = reply.message["native"]["content"][0]
@@ -147,7 +147,7 @@ def test_a_gemini_stream_joins_text_and_keeps_signed_parts_apart() -> None:
         (ChatAssembler, chat.decode_reply, {"error": {"code": 503, "message": "busy"}}),
         (
             MessagesAssembler,
-            messages.decode_reply,
+            anthropic.decode_reply,
             {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}},
         ),
         (
@@ -207,7 +207,7 @@ STREAMED = [
     [
         (chat_server.WIRE, ChatAssembler, chat.decode_reply),
         (responses_server.WIRE, ResponsesAssembler, responses.decode_reply),
-        (messages_server.WIRE, MessagesAssembler, messages.decode_reply),
+        (anthropic_server.WIRE, MessagesAssembler, anthropic.decode_reply),
     ],
 )
 def test_whatever_was_sent_early_a_client_reads_the_whole_answer(

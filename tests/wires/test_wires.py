@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proctor.trace import Message, Reply, Usage
-from proctor.wires import chat_server, messages_server, responses_server
+from proctor.wires import anthropic_server, chat_server, responses_server
 from proctor.wires.errors import GatewayRefusedError, Refusal
 from proctor.wires.wire import Answer, ModelRequest, Wire
 
@@ -157,7 +157,7 @@ def read(wire: Wire, body: Any) -> ModelRequest:
     [
         (chat_server.WIRE, CHAT, {**COMMON, "stop": ["\n"], "seed": 7}),
         (responses_server.WIRE, RESPONSES, COMMON),
-        (messages_server.WIRE, MESSAGES, {**COMMON, "stop": ["\n"]}),
+        (anthropic_server.WIRE, MESSAGES, {**COMMON, "stop": ["\n"]}),
     ],
 )
 def test_a_conversation_comes_to_the_same_on_every_wire(
@@ -178,7 +178,7 @@ def test_a_conversation_comes_to_the_same_on_every_wire(
         (chat_server.WIRE, {"messages": [{"role": "user", "content": "hi"}], "tool_choice": "auto", "n": 1}),
         (responses_server.WIRE, {"input": "hi", "tool_choice": "auto", "text": {"format": {"type": "text"}}}),
         (
-            messages_server.WIRE,
+            anthropic_server.WIRE,
             {"messages": [{"role": "user", "content": "hi"}], "thinking": {"type": "disabled"}},
         ),
     ],
@@ -205,7 +205,7 @@ USER = [{"role": "user", "content": "hi"}]
             },
         ),
         (
-            messages_server.WIRE,
+            anthropic_server.WIRE,
             {
                 "messages": USER,
                 "tool_choice": {"type": "tool", "name": "f"},
@@ -255,15 +255,15 @@ def test_settings_are_said_in_the_words_of_the_chat_api(
             "input_file",
         ),
         (responses_server.WIRE, {"input": "x", "tools": [{"type": "function"}]}, "tools[0].name"),
-        (messages_server.WIRE, {"messages": []}, "messages is empty"),
-        (messages_server.WIRE, {"messages": [{"role": "user"}]}, "`content`"),
+        (anthropic_server.WIRE, {"messages": []}, "messages is empty"),
+        (anthropic_server.WIRE, {"messages": [{"role": "user"}]}, "`content`"),
         (
-            messages_server.WIRE,
+            anthropic_server.WIRE,
             {"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]},
             "messages[0].content[0].tool_use_id",
         ),
         (
-            messages_server.WIRE,
+            anthropic_server.WIRE,
             {"messages": [{"role": "user", "content": [{"type": "document", "source": {}}]}]},
             "messages[0].content[0] is of type 'document'",
         ),
@@ -420,7 +420,7 @@ def test_tools_that_take_any_text_and_tools_in_groups_are_called_as_they_were_of
 
 
 def test_an_anthropic_message() -> None:
-    body = messages_server.WIRE.encode_reply(ASKED, as_answer(REPLY))
+    body = anthropic_server.WIRE.encode_reply(ASKED, as_answer(REPLY))
 
     assert (body["type"], body["stop_reason"], body["model"]) == ("message", "tool_use", "evaluated")
     assert body["content"] == [
@@ -432,7 +432,7 @@ def test_an_anthropic_message() -> None:
 
 
 def test_an_anthropic_stream_opens_and_closes_every_block() -> None:
-    streamed = events(messages_server.WIRE, REPLY)
+    streamed = events(anthropic_server.WIRE, REPLY)
 
     assert [(name, data.get("index")) for name, data in streamed] == [
         ("message_start", None),
@@ -457,7 +457,7 @@ def test_an_anthropic_stream_opens_and_closes_every_block() -> None:
 
 
 def test_thoughts_are_shown_only_to_programs_that_asked_for_them() -> None:
-    body = messages_server.WIRE.encode_reply(ModelRequest(messages=USER), as_answer(REPLY))
+    body = anthropic_server.WIRE.encode_reply(ModelRequest(messages=USER), as_answer(REPLY))
 
     assert [block["type"] for block in body["content"]] == ["text", "tool_use"]
 
@@ -466,14 +466,14 @@ def test_arguments_that_are_no_object_still_reach_a_program_that_wants_one() -> 
     call = {"id": "c1", "name": "add", "arguments": '{"a":'}
     reply = Reply({"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls")
 
-    (block,) = messages_server.WIRE.encode_reply(ASKED, as_answer(reply))["content"]
+    (block,) = anthropic_server.WIRE.encode_reply(ASKED, as_answer(reply))["content"]
 
     assert block["input"] == {"INVALID_JSON": '{"a":'}
 
 
 def test_tokens_are_counted_roughly() -> None:
-    few = messages_server.count_tokens(read(messages_server.WIRE, {"messages": USER}))["input_tokens"]
-    more = messages_server.count_tokens(read(messages_server.WIRE, MESSAGES))["input_tokens"]
+    few = anthropic_server.count_tokens(read(anthropic_server.WIRE, {"messages": USER}))["input_tokens"]
+    more = anthropic_server.count_tokens(read(anthropic_server.WIRE, MESSAGES))["input_tokens"]
 
     assert few == 1
     assert more > 3000  # two images
@@ -497,11 +497,11 @@ def test_tokens_are_counted_roughly() -> None:
             Refusal(503, "overloaded", "no"),
             {"type": "server_error", "code": "overloaded"},
         ),
-        (messages_server.WIRE, Refusal(401, "key", "no"), {"type": "authentication_error", "message": "no"}),
-        (messages_server.WIRE, Refusal(429, "rate_limit_exceeded", "no"), {"type": "rate_limit_error"}),
-        (messages_server.WIRE, Refusal(503, "overloaded", "no"), {"type": "overloaded_error"}),
+        (anthropic_server.WIRE, Refusal(401, "key", "no"), {"type": "authentication_error", "message": "no"}),
+        (anthropic_server.WIRE, Refusal(429, "rate_limit_exceeded", "no"), {"type": "rate_limit_error"}),
+        (anthropic_server.WIRE, Refusal(503, "overloaded", "no"), {"type": "overloaded_error"}),
         (
-            messages_server.WIRE,
+            anthropic_server.WIRE,
             Refusal(400, "context_length_exceeded", "no"),
             {"type": "invalid_request_error", "message": "prompt is too long: no"},
         ),

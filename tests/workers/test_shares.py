@@ -8,8 +8,8 @@ from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
 from proctor.engine.player import Rules
 from proctor.packages.loading import EnvironmentLocation
+from proctor.workers.frames import StartWorker
 from proctor.workers.shares import limit_workers, worker_share
-from proctor.workers.wire import StartWorker
 
 
 def start(rules: Rules, endpoint: Endpoint | None = None) -> StartWorker:

@@ -17,7 +17,7 @@ from proctor.isolation.command_line import (
     build_bwrap_command,
     variable_arguments,
 )
-from proctor.isolation.covers import find_covers
+from proctor.isolation.hidden_paths import find_covers
 
 WALLS = SandboxConfig(
     folder=Path("/made/folder"),

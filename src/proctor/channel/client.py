@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from proctor.channel.frame_stream import FrameConnection
 from proctor.channel.frames import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -24,7 +25,6 @@ from proctor.channel.frames import (
 )
 from proctor.channel.grades import encode_failure
 from proctor.channel.server import SPEAKS
-from proctor.channel.wire import FrameConnection
 from proctor.contracts import Seat
 from proctor.errors import ConfigError, EnvError, EnvLostError, InfraError
 from proctor.trace import ToolSpec

@@ -29,6 +29,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from proctor.channel.concurrent_methods import CONCURRENT_METHODS
+from proctor.channel.frame_stream import FrameConnection
 from proctor.channel.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -42,7 +43,6 @@ from proctor.channel.params import Params, check_lists, read_answer_param, read_
 from proctor.channel.remote_seat import RemoteSeat
 from proctor.channel.served_task import ServedTask
 from proctor.channel.server import PARKED_SECONDS, ChannelRefusedError, ServedEnvironment
-from proctor.channel.wire import FrameConnection
 from proctor.env.rewards import Grade
 from proctor.env.template_rollout import TemplateRollout
 from proctor.errors import did_you_mean

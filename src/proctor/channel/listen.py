@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from proctor.channel.connection import ChannelConnection
+from proctor.channel.frame_stream import FrameConnection
 from proctor.channel.server import ServedEnvironment
-from proctor.channel.wire import FrameConnection
 from proctor.errors import ConfigError, describe_os_error
 
 BACKLOG = 1024

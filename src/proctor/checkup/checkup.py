@@ -19,9 +19,7 @@ import msgspec
 
 from proctor.checkup import static
 from proctor.checkup.finding import CheckupReport, CheckupRewards, Finding
-from proctor.checkup.played import find_played_problems, read_played
-from proctor.checkup.tasks import Content, find_content_change
-from proctor.checkup.wire import (
+from proctor.checkup.messages import (
     CheckupDone,
     CheckupMessage,
     CheckupRequest,
@@ -31,6 +29,8 @@ from proctor.checkup.wire import (
     TrialPlayed,
     helper_endpoint,
 )
+from proctor.checkup.past_runs import find_played_problems, read_played
+from proctor.checkup.tasks import Content, find_content_change
 from proctor.packages import loading as packages
 from proctor.support.processes import describe_exit, end_group
 

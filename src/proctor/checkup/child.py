@@ -22,9 +22,7 @@ from proctor.checkup import tasks as tasks_check
 from proctor.checkup import verdict
 from proctor.checkup.finding import Finding
 from proctor.checkup.interference import find_interference
-from proctor.checkup.players import ScriptedPlayer, create_players
-from proctor.checkup.trial import Trial, play_trial
-from proctor.checkup.wire import (
+from proctor.checkup.messages import (
     CheckupDone,
     CheckupMessage,
     CheckupRequest,
@@ -34,6 +32,8 @@ from proctor.checkup.wire import (
     TrialPlayed,
     helper_endpoint,
 )
+from proctor.checkup.reference_agents import ScriptedPlayer, create_players
+from proctor.checkup.trial import Trial, play_trial
 from proctor.contracts import EnvironmentProtocol, Model
 from proctor.env.multi_turn import MultiTurnEnv
 from proctor.errors import ProctorError, format_last_frames

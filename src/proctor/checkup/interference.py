@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from proctor.checkup.finding import Finding
-from proctor.checkup.players import RANDOM, Rendezvous, ScriptedPlayer
+from proctor.checkup.reference_agents import RANDOM, Rendezvous, ScriptedPlayer
 from proctor.checkup.trial import play_trial
 from proctor.contracts import EnvironmentProtocol
 from proctor.rollout import Rollout

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, cast
 import msgspec
 
 from proctor.agents.tool_loop import ToolLoop
-from proctor.checkup.players import PlayerModel, Rendezvous, ScriptedPlayer
+from proctor.checkup.reference_agents import PlayerModel, Rendezvous, ScriptedPlayer
 from proctor.contracts import (
     EnvironmentProtocol,
     GroupEnvironment,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
 from proctor.checkup.finding import CheckupRewards, Finding
-from proctor.checkup.players import EMPTY, RANDOM, SWAPPED
+from proctor.checkup.reference_agents import EMPTY, RANDOM, SWAPPED
 from proctor.checkup.trial import HelperMissingError, Trial
 from proctor.rollout import Rollout
 from proctor.task import TaskId

@@ -32,7 +32,7 @@ from proctor.client.connection import (
 from proctor.datasets.cache import DatasetCache
 from proctor.datasets.references import DatasetReference
 from proctor.errors import ConfigError, describe_os_error
-from proctor.support.blocks import BLOCK_BYTES, gather_blocks
+from proctor.support.byte_blocks import BLOCK_BYTES, gather_blocks
 from proctor.support.write_behind import WriteBehind
 
 PUSH_SECONDS = 600.0

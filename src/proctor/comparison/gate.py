@@ -20,9 +20,9 @@ from proctor.comparison.compare import (
     find_run_problem,
 )
 from proctor.comparison.design import DesignGoal
+from proctor.comparison.gate_policy import AGAINST_BASELINE, GatePolicy, GateRule
 from proctor.comparison.measure import ComparisonOptions, MeasureComparison
 from proctor.comparison.pairing import pool_tasks
-from proctor.comparison.policy import AGAINST_BASELINE, GatePolicy, GateRule
 from proctor.comparison.scores import RunScores
 from proctor.comparison.wording import count_tasks, describe_difference, describe_p
 from proctor.report.summary import Summary

@@ -12,8 +12,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
 
 from proctor.contracts import EnvironmentProtocol, Session, Traits
+from proctor.engine.exception_outcome import find_responsible_error, is_real_cancellation, outcome_of
 from proctor.engine.limits import Limiter
-from proctor.engine.outcome import find_responsible_error, is_real_cancellation, outcome_of
 from proctor.engine.plan import Slot
 from proctor.engine.scoring import Scorer, late_scoring
 from proctor.engine.seat import RecordedSeat

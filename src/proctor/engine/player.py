@@ -14,8 +14,8 @@ import msgspec
 
 from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Traits
 from proctor.engine.attempt import RolloutAttempt, build_rollout
+from proctor.engine.exception_outcome import outcome_of
 from proctor.engine.limits import CombinedLimiter, Limiter, ResizableSemaphore, backoff_seconds
-from proctor.engine.outcome import outcome_of
 from proctor.engine.plan import Slot, Unit
 from proctor.engine.scoring import (
     DeferredScorer,

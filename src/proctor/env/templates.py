@@ -33,7 +33,7 @@ from proctor.env.template import NAME, P, Template
 from proctor.env.template_rollout import TemplateRollout, current_rollout
 from proctor.env.template_session import TemplateSession
 from proctor.errors import ConfigError, EnvError, GraderError, ModelError
-from proctor.isolation.covers import find_sources
+from proctor.isolation.hidden_paths import find_sources
 from proctor.optional_contracts import Fingerprint
 from proctor.plugins import did_you_mean
 from proctor.rollout import RecordedPlay, Subscore

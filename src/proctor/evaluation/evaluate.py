@@ -33,7 +33,7 @@ from proctor.listeners.resolve import choose_upload
 from proctor.optional_contracts import ChecksEnvironment
 from proctor.rollout import Rollout, RolloutKey
 from proctor.store.index import find_run, search_folders
-from proctor.store.resume import check_accepted
+from proctor.store.resume_rules import check_accepted
 from proctor.support.logs import log
 
 if TYPE_CHECKING:

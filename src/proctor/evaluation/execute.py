@@ -52,12 +52,12 @@ from proctor.store import metadata
 from proctor.store.folder import RunFolder, StoredRollouts, read_line
 from proctor.store.frames import Library, build_frame
 from proctor.store.recorded import copy_row
-from proctor.store.resume import list_accepted_changes
+from proctor.store.resume_rules import list_accepted_changes
 from proctor.support.logs import RunLog, log
 from proctor.trace import ToolSpec
+from proctor.workers.frames import StartWorker
 from proctor.workers.pool import WorkerPool
 from proctor.workers.resolve import resolve_backend
-from proctor.workers.wire import StartWorker
 
 LOG = "run.log"
 COPIED_AT_ONCE = 500

@@ -15,7 +15,7 @@ from proctor.contracts import EnvironmentProtocol
 from proctor.environment_members import Members
 from proctor.evaluation.prepare import Prepared
 from proctor.optional_contracts import get_sampling
-from proctor.wires.messages_sampling import encode_sampling
+from proctor.wires.anthropic_sampling import encode_sampling
 
 MESSAGES_CLIENT = "anthropic_messages"
 """Its API requires `max_tokens`, so the client sends a default."""

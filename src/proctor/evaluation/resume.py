@@ -31,7 +31,7 @@ from proctor.store.locate import (
     remember_base,
     saved_base,
 )
-from proctor.store.resume import ACCEPTABLE, find_differences, is_unfinished
+from proctor.store.resume_rules import ACCEPTABLE, find_differences, is_unfinished
 from proctor.support.logs import log
 from proctor.task import Task
 

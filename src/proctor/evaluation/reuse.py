@@ -21,7 +21,7 @@ from proctor.rollout import RolloutKey
 from proctor.store import metadata
 from proctor.store.folder import UNREADABLE, read_metadata
 from proctor.store.recorded import StoredPlays
-from proctor.store.resume import IDENTITY, describe_difference, is_same
+from proctor.store.resume_rules import IDENTITY, describe_difference, is_same
 from proctor.task import Task, TaskId, canonical_bytes
 
 Action = Literal["reuse", "rescore", "rerun"]

@@ -20,7 +20,7 @@ from proctor.gateway.failures import BROKEN, NO_KEY, NOT_FOUND, TOO_LARGE, refus
 from proctor.gateway.live import PieceQueue, stream_answer
 from proctor.gateway.session import GatewaySession
 from proctor.support.logs import log
-from proctor.wires import chat_server, messages_server, responses_server
+from proctor.wires import anthropic_server, chat_server, responses_server
 from proctor.wires.codec import encode_json
 from proctor.wires.errors import GatewayRefusedError, Refusal
 from proctor.wires.wire import Body, ModelRequest, Wire, blank_answer
@@ -61,10 +61,10 @@ class GatewayServer:
     def _app(self) -> web.Application:
         app = web.Application(client_max_size=LARGEST_BODY)
         for version in ("/v1", ""):
-            for wire in (chat_server.WIRE, responses_server.WIRE, messages_server.WIRE):
+            for wire in (chat_server.WIRE, responses_server.WIRE, anthropic_server.WIRE):
                 app.router.add_post(f"{version}{wire.path}", wrap_handler(wire, self._answer))
             app.router.add_post(
-                f"{version}/messages/count_tokens", wrap_handler(messages_server.WIRE, self._count)
+                f"{version}/messages/count_tokens", wrap_handler(anthropic_server.WIRE, self._count)
             )
             app.router.add_get(f"{version}/models", wrap_handler(chat_server.WIRE, self._list))
             app.router.add_get(f"{version}/models/{{id:.+}}", wrap_handler(chat_server.WIRE, self._show))
@@ -80,7 +80,7 @@ class GatewayServer:
 
     async def _count(self, request: web.Request, wire: Wire) -> web.StreamResponse:
         self._session(request)
-        return json_response(messages_server.count_tokens(wire.decode_request(await request.read())))
+        return json_response(anthropic_server.count_tokens(wire.decode_request(await request.read())))
 
     async def _list(self, request: web.Request, _: Wire) -> web.StreamResponse:
         model = describe_model(self._session(request).model)
@@ -144,7 +144,7 @@ async def send_stream(
 
 
 async def answer_not_found(request: web.Request, _: Wire) -> web.StreamResponse:
-    wire = messages_server.WIRE if "anthropic-version" in request.headers else chat_server.WIRE
+    wire = anthropic_server.WIRE if "anthropic-version" in request.headers else chat_server.WIRE
     return refusal_response(wire, NOT_FOUND)
 
 

@@ -1,7 +1,7 @@
 """A client for the Anthropic messages API.
 
 This API requires a limit of tokens: 4096 plus the room for thinking, unless the sampling sets `max_tokens`.
-Other parameters are translated from OpenAI's names (`wires/messages_sampling.py`); unknown ones pass
+Other parameters are translated from OpenAI's names (`wires/anthropic_sampling.py`); unknown ones pass
 unchanged.
 """
 
@@ -16,9 +16,9 @@ from proctor.contracts import Request
 from proctor.models.http_client import HttpClient
 from proctor.models.http_model import HttpModel, StreamingRoute
 from proctor.trace import Reply
-from proctor.wires.messages import VERSION, decode_reply, encode_system, encode_tool, encode_turns
-from proctor.wires.messages_sampling import encode_sampling
-from proctor.wires.messages_stream import STREAM_PARAMETERS, MessagesAssembler
+from proctor.wires.anthropic import VERSION, decode_reply, encode_system, encode_tool, encode_turns
+from proctor.wires.anthropic_sampling import encode_sampling
+from proctor.wires.anthropic_stream import STREAM_PARAMETERS, MessagesAssembler
 
 STREAMING = StreamingRoute(MessagesAssembler, STREAM_PARAMETERS)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from proctor.pages.policy import PAGE_HEADERS, SAFE_HEADERS
+from proctor.pages.security_headers import PAGE_HEADERS, SAFE_HEADERS
 
 DIST = "dist"
 """Folder of the built files in this package."""

@@ -13,7 +13,7 @@ from proctor.api.refusals import InvalidError
 from proctor.api.run_list import RunListQuery
 from proctor.comparison.design import DesignGoal, EvaluationDesign, design_evaluation, measure_cost
 from proctor.comparison.gate import GateInput, GateResult, decide_gate
-from proctor.comparison.policy import GatePolicy, parse_policy
+from proctor.comparison.gate_policy import GatePolicy, parse_policy
 from proctor.comparison.scores import RunScores
 from proctor.config.toml_file import parse_toml
 from proctor.errors import FileError

@@ -24,7 +24,7 @@ from proctor.errors import ProctorError, list_causes
 from proctor.evaluation.prepare import TASK_FILE_DEFAULTS
 from proctor.packages import loading as packages
 from proctor.packages.loading import EnvironmentLocation
-from proctor.runner.details import describe_loading, describe_source
+from proctor.runner.version_details import describe_loading, describe_source
 from proctor.support.loop import exit_now
 from proctor.task import Task, stable_repr
 from proctor.trace import text_of

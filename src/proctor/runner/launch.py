@@ -38,7 +38,7 @@ from proctor.isolation.command_line import (
     SandboxUser,
     forward_command,
 )
-from proctor.isolation.covers import find_covers
+from proctor.isolation.hidden_paths import find_covers
 from proctor.isolation.limits import CgroupUsage, ControlGroup, RunLimits, make_control_group
 from proctor.isolation.sandbox import (
     KILLED_EXIT_CODE,

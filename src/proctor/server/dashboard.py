@@ -12,7 +12,7 @@ from typing import Any
 
 from proctor.api.common import BASE
 from proctor.pages.files import BuiltPages, PageAnswer, list_accepted
-from proctor.pages.policy import SAFE_HEADERS
+from proctor.pages.security_headers import SAFE_HEADERS
 
 SMALLEST_COMPRESSED = 1024
 """Bytes; below, the headers weigh more than what is saved."""

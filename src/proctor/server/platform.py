@@ -28,11 +28,11 @@ from proctor.server.housekeeping import Housekeeping
 from proctor.server.hub.main_index import MainIndex
 from proctor.server.hub.run_policy import save_default
 from proctor.server.identity import server_id
-from proctor.server.ledger.prices import load_prices
+from proctor.server.ledger.price_overrides import load_prices
 from proctor.server.notifier import Notifier
 from proctor.server.own_host import OwnHost
 from proctor.server.people.callers import CallerCache
-from proctor.server.people.guesses import GuessLimiter
+from proctor.server.people.login_throttle import GuessLimiter
 from proctor.server.people.watch import AccessWatch
 from proctor.server.private_files import make_private_folder, tighten_data
 from proctor.server.reading.library import RunReading

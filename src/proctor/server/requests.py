@@ -27,7 +27,7 @@ from proctor.server.browser_requests import check_same_origin, find_session_cook
 from proctor.server.db.locks import lock_text
 from proctor.server.db.tables import creations
 from proctor.server.people.browser_sessions import resolve_session
-from proctor.server.people.guesses import find_client_address
+from proctor.server.people.login_throttle import find_client_address
 from proctor.server.people.tokens import (
     ANONYMOUS,
     Caller,
@@ -38,7 +38,7 @@ from proctor.server.people.tokens import (
 )
 from proctor.server.platform import Platform
 from proctor.server.problems import ConflictError, InvalidError, TooLargeError, UnauthenticatedError
-from proctor.server.secrets.seals import meant_for_creation
+from proctor.server.secrets.sealed_columns import meant_for_creation
 from proctor.server.secrets.vault import Vault
 from proctor.support.structured_logs import RUN_ID
 

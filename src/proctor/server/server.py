@@ -16,7 +16,7 @@ from litestar import Litestar
 
 from proctor.api.session import build_login_link
 from proctor.pages.files import BuiltPages
-from proctor.pages.policy import SAFE_HEADERS
+from proctor.pages.security_headers import SAFE_HEADERS
 from proctor.server.app import create_app
 from proctor.server.connections import CountedWebSocket, guarded_protocol
 from proctor.server.dashboard import with_compression, with_pages

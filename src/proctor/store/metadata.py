@@ -26,7 +26,7 @@ PACKAGES = ("proctor", "aiohttp", "msgspec", "uvloop")
 
 
 def run_identity(config: EvalConfig, endpoint: Endpoint) -> dict[str, Any]:
-    """What makes two runs comparable row by row; see store/resume.py."""
+    """What makes two runs comparable row by row; see store/resume_rules.py."""
     return {
         "env_id": config.env_id,
         "name": config.name,

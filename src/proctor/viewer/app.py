@@ -19,7 +19,7 @@ from proctor.api.refusals import ApiError, NotFoundError
 from proctor.api.session import SessionInfo
 from proctor.errors import ProctorError
 from proctor.pages.files import BuiltPages
-from proctor.pages.policy import SAFE_HEADERS
+from proctor.pages.security_headers import SAFE_HEADERS
 from proctor.reading.exchange import JSON, Download, ReadingRoute, ReadRequest
 from proctor.reading.library import RunLibrary
 from proctor.reading.routes import READING_ROUTES

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from proctor.trace import Piece
-from proctor.wires import chat_server, messages_server, responses_server
+from proctor.wires import anthropic_server, chat_server, responses_server
+from proctor.wires.anthropic_stream import MessagesStreamEncoder
 from proctor.wires.chat_stream import ChatStreamEncoder
-from proctor.wires.messages_stream import MessagesStreamEncoder
 from proctor.wires.responses_stream import ResponsesStreamEncoder
 from proctor.wires.wire import Answer, ModelRequest, Wire
 
@@ -23,7 +23,7 @@ class StreamEncoder(Protocol):
 ENCODERS: dict[str, Callable[[ModelRequest, Answer], StreamEncoder]] = {
     chat_server.WIRE.path: ChatStreamEncoder,
     responses_server.WIRE.path: ResponsesStreamEncoder,
-    messages_server.WIRE.path: MessagesStreamEncoder,
+    anthropic_server.WIRE.path: MessagesStreamEncoder,
 }
 
 

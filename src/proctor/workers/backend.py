@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from proctor.workers.wire import StartWorker
+from proctor.workers.frames import StartWorker
 
 
 class WorkerExit(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from proctor.errors import ConfigError, EnvError
 from proctor.rollout import Rollout
 from proctor.support.processes import FATAL, summarize_output
 from proctor.workers.backend import WorkerExit, WorkerProcess
-from proctor.workers.wire import FrameWriter, PlayUnit, StartWorker, WorkerFrame, pack_unit
+from proctor.workers.frames import FrameWriter, PlayUnit, StartWorker, WorkerFrame, pack_unit
 
 LEAVING_SECONDS = 25.0
 LAST_BYTES = 16_384

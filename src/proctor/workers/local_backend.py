@@ -15,7 +15,7 @@ from pathlib import Path
 from proctor.errors import EnvError
 from proctor.support.processes import describe_exit, end_group, python_command
 from proctor.workers.backend import WorkerExit
-from proctor.workers.wire import StartWorker
+from proctor.workers.frames import StartWorker
 
 KILLING_SECONDS = 10.0
 LOOK_SECONDS = 0.02

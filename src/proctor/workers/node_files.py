@@ -18,7 +18,7 @@ from proctor.config.providers import PROVIDERS
 from proctor.errors import ConfigError
 from proctor.packages.loading import EnvironmentLocation, find_installed_tasks
 from proctor.workers.bundles import Bundle, list_named, pack_files, pack_source
-from proctor.workers.wire import StartWorker, Unpacked
+from proctor.workers.frames import StartWorker, Unpacked
 
 
 class BundledPaths(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,10 +29,7 @@ from proctor.rollout import Attempt, Rollout, RolloutKey, Span, Timing
 from proctor.support.logs import FILE_ONLY, log, log_printed
 from proctor.trace import ToolSpec, Trace
 from proctor.workers.backend import OpenBackend, WorkerBackend
-from proctor.workers.handle import WorkerDiedError, WorkerHandle
-from proctor.workers.local_backend import LocalBackend
-from proctor.workers.shares import limit_workers, worker_share
-from proctor.workers.wire import (
+from proctor.workers.frames import (
     DrainWorker,
     RunFile,
     ShareTools,
@@ -48,6 +45,9 @@ from proctor.workers.wire import (
     unpack_events,
     unpack_rollouts,
 )
+from proctor.workers.handle import WorkerDiedError, WorkerHandle
+from proctor.workers.local_backend import LocalBackend
+from proctor.workers.shares import limit_workers, worker_share
 
 DEATHS_BESIDE = 2
 """Workers one rollout may lose that played others as well, before it gets one for itself."""

@@ -36,7 +36,7 @@ from proctor.store.rows import encode_row
 from proctor.support.logs import log
 from proctor.support.loop import exit_now, run_in_loop, set_up_child, tune_garbage_collector
 from proctor.support.output_capture import OutputCapture
-from proctor.workers.wire import (
+from proctor.workers.frames import (
     DrainWorker,
     FrameWriter,
     PlayUnit,

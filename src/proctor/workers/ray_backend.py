@@ -31,10 +31,7 @@ from proctor.errors import ConfigError, EnvError
 from proctor.support.logs import log
 from proctor.support.processes import describe_exit, summarize_output
 from proctor.workers.backend import WorkerExit
-from proctor.workers.link import ExpectedWorker, Link
-from proctor.workers.node_files import NodeFiles, bundle_node_files, localize
-from proctor.workers.remote_process import WorkerGreeting, WorkerInstructions
-from proctor.workers.wire import (
+from proctor.workers.frames import (
     BundlePiece,
     FrameWriter,
     MissingBundles,
@@ -43,6 +40,9 @@ from proctor.workers.wire import (
     Unpacked,
     read_frame,
 )
+from proctor.workers.link import ExpectedWorker, Link
+from proctor.workers.node_files import NodeFiles, bundle_node_files, localize
+from proctor.workers.remote_process import WorkerGreeting, WorkerInstructions
 
 MODULE = "proctor.workers.remote_process"
 OWN_VERSION = version("proctor")

@@ -22,9 +22,9 @@ from proctor.support.loop import exit_now, prepare_child, run_in_loop, tune_garb
 from proctor.support.processes import die_with_parent
 from proctor.workers.bundles import BundleCache, show_in
 from proctor.workers.certificates import Certificate, client_context, is_pinned, make_certificate
+from proctor.workers.frames import BundlePiece, FrameWriter, MissingBundles, Unpack, Unpacked, read_frame
 from proctor.workers.link import GREETING_SECONDS, WELCOME, keep_alive
 from proctor.workers.process import serve
-from proctor.workers.wire import BundlePiece, FrameWriter, MissingBundles, Unpack, Unpacked, read_frame
 
 CONNECT_SECONDS = 10.0
 

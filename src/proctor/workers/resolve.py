@@ -6,8 +6,8 @@ from proctor.cluster.address import parse_address
 from proctor.cluster.options import parse_options
 from proctor.config.schema import HERE, EvalConfig
 from proctor.workers.backend import OpenBackend
+from proctor.workers.frames import StartWorker
 from proctor.workers.local_backend import LocalBackend
-from proctor.workers.wire import StartWorker
 
 
 def resolve_backend(config: EvalConfig, start: StartWorker) -> OpenBackend:

@@ -9,7 +9,7 @@ import msgspec
 
 from proctor.endpoints.endpoint import divide_rates
 from proctor.engine.player import Rules
-from proctor.workers.wire import StartWorker
+from proctor.workers.frames import StartWorker
 
 
 def limit_workers(count: int, rules: Rules) -> int:

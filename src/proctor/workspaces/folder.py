@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from proctor.contracts import CommandResult, HttpEndpoint
 from proctor.errors import EnvError
 from proctor.isolation.command_line import PATH, WORKSPACE_PATH, CommandLimits, SandboxConfig, SandboxUser
-from proctor.isolation.covers import find_covers
+from proctor.isolation.hidden_paths import find_covers
 from proctor.isolation.sandbox import (
     RunningCommand,
     SandboxLauncher,

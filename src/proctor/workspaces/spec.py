@@ -17,7 +17,7 @@ from typing import Literal
 from proctor.contracts import CommandResult
 from proctor.errors import ConfigError, EnvError, GraderError, SpoiledWorkspaceError
 from proctor.isolation.command_line import MEGABYTE, CommandLimits
-from proctor.isolation.covers import find_covers
+from proctor.isolation.hidden_paths import find_covers
 from proctor.isolation.machine import default_limits
 from proctor.isolation.sandbox import check_sandbox
 from proctor.rollout import Subscore

@@ -19,7 +19,7 @@ from proctor.server.gateway import upstreams
 from proctor.server.gateway.booking import plausible
 from proctor.server.ledger.calls import LedgerCall
 from proctor.trace import Usage
-from proctor.wires import chat_server, messages_server
+from proctor.wires import anthropic_server, chat_server
 from proctor.wires.stream import MeteredStream
 from tests.server.gateway.test_gateway import ASKED, WIRES, in_run, use
 from tests.server.serving import Api, Served, holding_up_nobody
@@ -131,7 +131,7 @@ def test_events_are_the_same_however_they_are_cut(size: int) -> None:
         b'event: message_delta\ndata: {"usage":{"output_tokens":3}}\n\nevent: ping\r\n\r\n'
         b"event: message_stop\r\ndata: {}\r\n\r\n"
     )
-    stream = MeteredStream(messages_server.WIRE, hide_usage=False)
+    stream = MeteredStream(anthropic_server.WIRE, hide_usage=False)
     got = [stream.feed(sent[start : start + size]) for start in range(0, len(sent), size)]
     got.append(stream.end())
     told, held = (b"".join(each) for each in zip(*got, strict=True))

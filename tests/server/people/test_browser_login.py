@@ -17,7 +17,7 @@ from sqlalchemy import update
 from proctor.server.db.tables import browser_sessions, login_codes
 from proctor.server.people import browser_sessions as sessions
 from proctor.server.people import first_login
-from proctor.server.people.guesses import GuessLimiter, find_client_address
+from proctor.server.people.login_throttle import GuessLimiter, find_client_address
 from proctor.server.problems import TooManyError
 from proctor.server.server import open_server
 from tests.server.serving import Answer, Api, Served, serving, settings_in

@@ -19,7 +19,7 @@ from proctor.server.secrets.key_check import ensure_key
 from proctor.server.secrets.key_lock import KeyLock
 from proctor.server.secrets.records import insert_secret
 from proctor.server.secrets.rotation import finish_rotation, new_file, rotate
-from proctor.server.secrets.seals import SEALED
+from proctor.server.secrets.sealed_columns import SEALED
 from proctor.server.secrets.vault import UnreadableError, Vault, open_vault, read_key
 from tests.server.runs import making
 from tests.server.serving import serving, settings_in

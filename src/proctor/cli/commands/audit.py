@@ -8,7 +8,7 @@ import click
 
 from proctor.api.audit import AuditEntry
 from proctor.api.common import Page
-from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.server_calls import call_server
 from proctor.cli.commands.shared_options import FiniteRange, json_option
 from proctor.cli.views.formatting import format_moment, format_pairs
 from proctor.cli.views.page import print_table

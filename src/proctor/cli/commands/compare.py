@@ -18,8 +18,8 @@ from proctor.cli.options import complete_parameter
 from proctor.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
-    from proctor.cli.commands.run_sides import MatchedSides
-    from proctor.cli.views.compared_runs import RunComparisons
+    from proctor.cli.commands.compared_sides import MatchedSides
+    from proctor.cli.views.comparison import RunComparisons
     from proctor.comparison.measure import ComparisonOptions
     from proctor.comparison.scores import RunScores
 
@@ -81,7 +81,7 @@ def compare_command(
     proctor eval compare 1a2b,5e6f 3c4d,7a8b --markdown
     proctor eval compare results/main results/branch --json
     """
-    from proctor.cli.views.compared_runs import compared_document, comparison_lines
+    from proctor.cli.views.comparison import compared_document, comparison_lines
     from proctor.cli.views.page import page_width, print_lines
     from proctor.cli.views.stdout import print_json, write_stdout
     from proctor.comparison.measure import ComparisonOptions
@@ -99,7 +99,7 @@ def compare_command(
     if as_json:
         print_json(compared_document(compared))
     elif markdown:
-        from proctor.cli.views.compared_markdown import comparison_markdown
+        from proctor.cli.views.comparison_markdown import comparison_markdown
 
         write_stdout([comparison_markdown(compared).encode()])
     else:
@@ -119,8 +119,8 @@ def compare_words(
     """Read the runs that the words name and compare them, with p-values adjusted for each other."""
     import gc
 
-    from proctor.cli.commands.run_sides import match_sides, read_side
-    from proctor.cli.views.compared_runs import ComparedPair, RunComparisons
+    from proctor.cli.commands.compared_sides import match_sides, read_side
+    from proctor.cli.views.comparison import ComparedPair, RunComparisons
     from proctor.comparison.compare import compare_all
 
     pairs: list[MatchedSides] = []

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from proctor.api.common import Page
 from proctor.api.people import Member
-from proctor.cli.commands.remote import api_path, call_server, print_change
+from proctor.cli.commands.server_calls import api_path, call_server, print_change
 from proctor.cli.commands.shared_options import json_option
 from proctor.cli.views.escape import echo
 from proctor.cli.views.page import print_table

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from proctor.api.session import LoginCode, build_login_link
 from proctor.cli.commands.login import normalize_server_url
-from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.server_calls import call_server
 from proctor.cli.commands.shared_options import json_option
 from proctor.cli.views.escape import echo
 from proctor.cli.views.stdout import print_json

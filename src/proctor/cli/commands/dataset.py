@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from proctor.api.datasets import DatasetChange, DatasetPushResult, DatasetVersion
-from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.server_calls import call_server
 from proctor.cli.commands.shared_options import confirm_deletion, json_option, yes_option
 from proctor.cli.views.datasets import (
     format_size,

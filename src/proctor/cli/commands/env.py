@@ -230,7 +230,7 @@ def check_command(
     proctor env check my-env --with latest --with 1a2b --with results/evals
     """
     from proctor.checkup.checkup import run_checkup
-    from proctor.checkup.wire import CheckupRequest
+    from proctor.checkup.messages import CheckupRequest
 
     order = CheckupRequest(
         env_id=name,

@@ -268,7 +268,7 @@ def prepare_all(
     from proctor.evaluation.evaluate import LATEST, NEWEST
     from proctor.evaluation.resume import evaluation_folder, give_distinct_label
     from proctor.evaluation.suite import count_endpoint_sharers
-    from proctor.store.resume import check_accepted
+    from proctor.store.resume_rules import check_accepted
 
     if len(entries) > 1 and shown.resume not in (None, LATEST):
         raise ConfigError(
@@ -326,7 +326,7 @@ def check_reuse(shown: Presentation, count: int) -> None:
 
 def prepare_entry(entry: SuiteEntry) -> Prepared:
     """One evaluation, its environment fetched if only the hub has it."""
-    from proctor.cli.commands.fetched import find_or_fetch
+    from proctor.cli.commands.hub_fetch import find_or_fetch
     from proctor.evaluation.evaluate import prepare
 
     found = find_or_fetch(entry.given["env_id"], entry.given.get("env_dir_path"))
@@ -360,8 +360,8 @@ def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> Non
         else:
             show_report(only.result, only.prepared, examples=not shown.abbreviated_summary)
         return
-    from proctor.cli.views.comparison import ComparisonRow, comparison_document
-    from proctor.cli.views.comparison_table import show_comparison
+    from proctor.cli.views.suite_rows import ComparisonRow, comparison_document
+    from proctor.cli.views.suite_table import show_comparison
 
     rows = [
         ComparisonRow(

@@ -17,7 +17,7 @@ from proctor.errors import StoreError, describe_os_error
 
 if TYPE_CHECKING:
     from proctor.cli.views.gate import GateReport
-    from proctor.comparison.policy import GatePolicy
+    from proctor.comparison.gate_policy import GatePolicy
 
 EXIT_CODES = {"PASS": 0, "FAIL": EXIT_GATE_FAILED, "INCONCLUSIVE": EXIT_INCONCLUSIVE}
 ANNOTATIONS = ("auto", "github", "none")
@@ -72,7 +72,7 @@ def gate_command(
     from proctor.cli.views.gate import gate_lines, gate_markdown, github_annotations, write_junit
     from proctor.cli.views.page import page_width, print_lines
     from proctor.cli.views.stdout import print_json
-    from proctor.comparison.policy import parse_policy
+    from proctor.comparison.gate_policy import parse_policy
     from proctor.config.toml_file import read_toml
 
     report = check_runs(parse_policy(read_toml(policy_path)), run, baseline, dirs)
@@ -92,7 +92,7 @@ def gate_command(
 
 def check_runs(policy: GatePolicy, run: str, baseline: str | None, dirs: Sequence[str]) -> GateReport:
     """The verdict on every environment that the run's word names."""
-    from proctor.cli.commands.run_sides import MatchedSides, SideMatch, match_sides, read_side
+    from proctor.cli.commands.compared_sides import MatchedSides, SideMatch, match_sides, read_side
     from proctor.cli.views.gate import GatedPair, GateReport
     from proctor.comparison.gate import GateInput, decide_gate
 

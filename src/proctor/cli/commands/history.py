@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.server_calls import call_server
 from proctor.cli.commands.shared_options import dir_option, json_option, limit_option
 from proctor.cli.views.history import hosted_entry, show_history, stored_entry
 from proctor.cli.views.stdout import print_json

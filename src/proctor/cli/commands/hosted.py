@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from proctor.api.runs import Estimate, RunInfo
-from proctor.cli.commands.fetched import is_here
 from proctor.cli.commands.hosted_requests import HostedRunRequest
+from proctor.cli.commands.hub_fetch import is_here
 from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, hosted_exit_code
 from proctor.cli.live.hosted_follow import FollowedRun, FollowInterruptedError, follow_all
 from proctor.cli.views.escape import echo, one_line

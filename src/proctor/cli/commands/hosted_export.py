@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from proctor.cli.commands.remote import call_for_run, call_server
+from proctor.cli.commands.server_calls import call_for_run, call_server
 from proctor.client import runs
 from proctor.client.connection import ServerConnection
 from proctor.client.contexts import need_context

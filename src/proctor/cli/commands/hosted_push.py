@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.api.runs import run_page
-from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.server_calls import call_server
 from proctor.cli.commands.shared_options import dir_option, json_option
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo

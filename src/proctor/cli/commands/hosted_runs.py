@@ -17,7 +17,7 @@ import msgspec
 
 from proctor.api.people import Whoami
 from proctor.api.runs import Events, ResumeRequest, RunEdit, RunSharing, RunVisibility, RunVisibilityChange
-from proctor.cli.commands.remote import call_for_run, call_server
+from proctor.cli.commands.server_calls import call_for_run, call_server
 from proctor.cli.commands.shared_options import FiniteRange, confirm, json_option, limit_option, yes_option
 from proctor.cli.exits import exit_process, hosted_exit_code
 from proctor.cli.views.escape import echo

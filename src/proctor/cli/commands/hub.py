@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from proctor.api.hub import Collaborator, EnvironmentChange, EnvironmentInfo
-from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.server_calls import call_server
 from proctor.cli.commands.shared_options import confirm_deletion, env_dir_option, json_option, yes_option
 from proctor.cli.views.environments import open_status_line
 from proctor.cli.views.escape import echo, strip_escapes

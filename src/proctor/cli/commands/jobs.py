@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.server_calls import call_server
 from proctor.cli.commands.shared_options import dir_option, json_option
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo

@@ -16,7 +16,7 @@ import msgspec
 from proctor.api.labels import NewLabel, RunLabel
 from proctor.api.people import Whoami
 from proctor.cli.commands.hosted_export import download_run
-from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.server_calls import call_server
 from proctor.client import labels as client
 from proctor.client.runs import is_run_id
 from proctor.errors import ConfigError

@@ -17,7 +17,7 @@ import click
 import msgspec
 
 from proctor.api.people import SCOPES, NewToken, TokenWithSecret, Whoami
-from proctor.cli.commands.remote import DAY, api_path, call_server, describe_expiry, print_change
+from proctor.cli.commands.server_calls import DAY, api_path, call_server, describe_expiry, print_change
 from proctor.cli.commands.shared_options import json_option
 from proctor.cli.hidden import read_hidden
 from proctor.cli.views.escape import echo

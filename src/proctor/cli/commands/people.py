@@ -23,7 +23,7 @@ from proctor.api.people import (
     UserWithToken,
 )
 from proctor.api.runner import HostToken, NewHost
-from proctor.cli.commands.remote import api_path, call_server, describe_expiry, print_change
+from proctor.cli.commands.server_calls import api_path, call_server, describe_expiry, print_change
 from proctor.cli.commands.shared_options import FiniteRange, confirm, json_option, yes_option
 from proctor.cli.hidden import create_private_file
 from proctor.cli.views.escape import echo

@@ -11,7 +11,7 @@ from proctor.cli.options import complete_parameter
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
-    from proctor.cli.commands.run_sides import SideRuns
+    from proctor.cli.commands.compared_sides import SideRuns
     from proctor.comparison.design import DesignGoal, EvaluationDesign
 
 above_zero = FiniteRange(0, min_open=True)
@@ -86,7 +86,7 @@ def plan_command(
     proctor eval plan 1a2b --against 3c4d --difference 0.03 --power 0.9
     proctor eval plan 1a2b,5e6f --budget 25
     """
-    from proctor.cli.commands.run_sides import read_side
+    from proctor.cli.commands.compared_sides import read_side
     from proctor.cli.views.design import design_lines
     from proctor.cli.views.page import page_width, print_lines
     from proctor.cli.views.stdout import print_json

@@ -21,7 +21,7 @@ from proctor.api.secrets import (
     VariableChange,
     problem_with_name,
 )
-from proctor.cli.commands.remote import (
+from proctor.cli.commands.server_calls import (
     api_path,
     call_server,
     environment_path,

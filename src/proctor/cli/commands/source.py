@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.api.sources import AddedSource, NewSource, SourceInfo
-from proctor.cli.commands.remote import call_server, print_change
+from proctor.cli.commands.server_calls import call_server, print_change
 from proctor.cli.commands.shared_options import confirm, json_option, yes_option
 from proctor.cli.hidden import STDIN
 from proctor.cli.views.escape import echo

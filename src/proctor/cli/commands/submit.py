@@ -17,7 +17,7 @@ import msgspec
 
 from proctor.api.people import Whoami
 from proctor.api.runs import Permissions
-from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.server_calls import call_server
 from proctor.cli.commands.shared_options import FiniteRange, confirm, finite_float, json_option, yes_option
 from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, exit_process, hosted_exit_code
 from proctor.cli.views.escape import echo

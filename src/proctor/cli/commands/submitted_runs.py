@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from proctor.api.runs import Events
-from proctor.cli.commands.remote import call_for_run
+from proctor.cli.commands.server_calls import call_for_run
 from proctor.cli.views.escape import echo
 from proctor.datasets.selection import parse_ranges
 from proctor.errors import ConfigError

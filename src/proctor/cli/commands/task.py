@@ -14,10 +14,10 @@ import click
 import msgspec
 
 from proctor.channel.frames import NO_TASK, RemoteError
-from proctor.cli.commands.fetched import find_or_fetch
 from proctor.cli.commands.hub import is_hub_reference
-from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.hub_fetch import find_or_fetch
 from proctor.cli.commands.serve import find_default_source
+from proctor.cli.commands.server_calls import call_server
 from proctor.cli.commands.shared_options import json_option, limit_option
 from proctor.cli.views.escape import echo, one_line
 from proctor.cli.views.formatting import format_quantity

@@ -9,7 +9,7 @@ import click
 
 from proctor.api.common import Page
 from proctor.api.ledger import Balance, Entry, Grant, ModelInfo, ModelPrice, NewPrice, UsageTotal
-from proctor.cli.commands.remote import call_server, print_change
+from proctor.cli.commands.server_calls import call_server, print_change
 from proctor.cli.commands.shared_options import FiniteRange, finite_float, json_option
 from proctor.cli.views.escape import echo
 from proctor.cli.views.formatting import format_dollars

@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import TextIO
 
 from proctor.cli.live.detail import LEVEL_STYLES, detail_lines
-from proctor.cli.live.displays import Display
+from proctor.cli.live.display_choice import Display
 from proctor.cli.live.keys import Keyboard, is_same_terminal
 from proctor.cli.live.logs import KEPT_LINES, LogBuffer
 from proctor.cli.live.overview import count_visible_rows, overview_lines, scroll_to_selected

@@ -14,7 +14,7 @@ from typing import cast
 import msgspec
 
 from proctor.api.runs import RolloutBrief, RunEvent, RunInfo
-from proctor.cli.live.displays import choose_display
+from proctor.cli.live.display_choice import choose_display
 from proctor.cli.live.progress import DisplayedRun
 from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.follow import FollowTimings, follow

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from proctor.cli.live import narration as telling
-from proctor.cli.live.displays import Display
+from proctor.cli.live.display_choice import Display
 from proctor.cli.live.progress import DisplayedRun, RunProgress
 from proctor.cli.views.escape import one_line
 from proctor.cli.views.formatting import format_short_count, format_short_number

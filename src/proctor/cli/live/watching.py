@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from proctor.cli.exits import EXIT_INTERRUPTED, EXIT_STOPPED
-from proctor.cli.live.displays import Display, choose_display
+from proctor.cli.live.display_choice import Display, choose_display
 from proctor.cli.live.progress import DisplayedRun
 from proctor.cli.views.escape import echo
 from proctor.cli.views.resolved import at_once_text, sampling_text, workers_text

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from proctor.cli.views.compared_markdown import escape_markdown, markdown_table, task_markdown
-from proctor.cli.views.compared_runs import WITHOUT_TERMINAL, ComparedPair, task_lines
+from proctor.cli.views.comparison import WITHOUT_TERMINAL, ComparedPair, task_lines
+from proctor.cli.views.comparison_markdown import escape_markdown, markdown_table, task_markdown
 from proctor.cli.views.escape import one_line, strip_escapes
 from proctor.cli.views.lines import BAD, DIM, DONE, STRONG, WARN, StyledLine, styled_line
 from proctor.cli.views.page import wrap_text

@@ -46,9 +46,9 @@ from proctor.runner.inside.attempt_input import (
     decode_attempt_input,
 )
 from proctor.runner.inside.failures import build_cause, describe_cause
+from proctor.runner.inside.finished_rows import fetch_baseline, merge_server_rows
 from proctor.runner.inside.output import LogForwarder, ReportLine
 from proctor.runner.inside.reporter import REPORTED_EVENTS, Reporter
-from proctor.runner.inside.resume import fetch_baseline, merge_server_rows
 from proctor.runner.inside.side_loop import SideLoop, open_side_loop
 from proctor.store import metadata
 from proctor.store.folder import METADATA, RunFolder, read_metadata

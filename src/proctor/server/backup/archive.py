@@ -24,7 +24,7 @@ import msgspec
 
 from proctor.errors import ConfigError, describe_os_error
 from proctor.server.private_files import FILE_MODE
-from proctor.support.blocks import BLOCK_BYTES
+from proctor.support.byte_blocks import BLOCK_BYTES
 
 FORMAT = 1
 HEAD, SEAL = "backup.json", "seal.json"

@@ -26,7 +26,7 @@ from proctor.server.private_files import FILE_MODE, make_private_folder
 from proctor.server.problems import ConflictError, InvalidError
 from proctor.server.storage.contract import BlobStore, StoredObject
 from proctor.server.storage.garbage import UPLOADS
-from proctor.support.blocks import BLOCK_BYTES
+from proctor.support.byte_blocks import BLOCK_BYTES
 
 KEPT_SECONDS = 86_400.0
 SILENCE_SECONDS = 20.0

@@ -42,14 +42,14 @@ from proctor.server.platform import Platform
 from proctor.server.problems import RETRY_SECONDS, ApiError, PaymentError, UnauthenticatedError
 from proctor.server.requests import caller_from_token
 from proctor.support.logs import log
-from proctor.wires import chat_server, messages_server, responses_server
+from proctor.wires import anthropic_server, chat_server, responses_server
 from proctor.wires.codec import encode_json
 from proctor.wires.errors import GatewayRefusedError, Refusal
 from proctor.wires.wire import Wire
 
 CALL_PATIENCE_SECONDS = 120.0
 """How long a model call waits for a database that is away; any other request gives up sooner."""
-WIRES = {wire.path: wire for wire in (chat_server.WIRE, responses_server.WIRE, messages_server.WIRE)}
+WIRES = {wire.path: wire for wire in (chat_server.WIRE, responses_server.WIRE, anthropic_server.WIRE)}
 COUNT_TOKENS = "/messages/count_tokens"
 ANSWER_TOKENS = 16_384
 """The limit of an answer for a payer with a limit, if neither the request nor the registry sets one."""
@@ -66,7 +66,7 @@ class ServerGateway:
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         path = asgi.wire_path(scope["path"])
         wire = WIRES.get(path) or (
-            messages_server.WIRE if is_anthropic_request(scope, path) else chat_server.WIRE
+            anthropic_server.WIRE if is_anthropic_request(scope, path) else chat_server.WIRE
         )
         sender = ResponseSender(send)
         try:
@@ -246,7 +246,7 @@ def is_anthropic_request(scope: HTTPScope, path: str) -> bool:
 
 def count_tokens(content: bytes) -> dict[str, Any]:
     decode_object(content)  # refuses more messages than a request may have
-    return messages_server.count_tokens(messages_server.decode_request(content))
+    return anthropic_server.count_tokens(anthropic_server.decode_request(content))
 
 
 def payment_cause(refusal: PaymentError) -> Cause:

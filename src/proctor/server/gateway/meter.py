@@ -21,7 +21,7 @@ from proctor.server.db.database import Database
 from proctor.server.gateway.models import Models
 from proctor.server.gateway.reserver import Reserver
 from proctor.server.ledger.calls import LedgerCall, add_calls
-from proctor.server.ledger.prices import load_prices
+from proctor.server.ledger.price_overrides import load_prices
 from proctor.server.ledger.records import Standing, find_standing
 from proctor.server.singleflight import SingleFlight
 from proctor.support.logs import log

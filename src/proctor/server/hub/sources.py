@@ -12,7 +12,7 @@ import msgspec
 
 from proctor.api.hub import FileEntry, FileText
 from proctor.packages.archive import ArchiveError, digest, tar_files
-from proctor.server.hub.agreement import check_project, refusal
+from proctor.server.hub.wheel_matches_source import check_project, refusal
 from proctor.server.hub.wheels import Wheel
 from proctor.server.problems import NotFoundError
 

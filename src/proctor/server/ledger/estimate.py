@@ -21,7 +21,7 @@ from proctor.server.db.tables import versions
 from proctor.server.ledger.past_rollouts import PastRollout, PlannedRun, describe_past, read_past
 from proctor.server.ledger.precision import predict_precision
 from proctor.server.ledger.records import dollars, sum_available
-from proctor.server.ledger.volume import NOTHING_KNOWN, guess_sizes, predict_volume
+from proctor.server.ledger.usage_forecast import NOTHING_KNOWN, guess_sizes, predict_volume
 from proctor.stats.prediction import predict_total
 from proctor.trace import Usage
 

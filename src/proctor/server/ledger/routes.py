@@ -30,7 +30,7 @@ from proctor.config.prices import Price
 from proctor.server.audit.changes import AuditDependency
 from proctor.server.gateway.models import Models
 from proctor.server.hub.records import resolve_version
-from proctor.server.ledger import prices, records
+from proctor.server.ledger import price_overrides, records
 from proctor.server.ledger.estimate import build_estimate
 from proctor.server.ledger.past_rollouts import PlannedRun
 from proctor.server.ledger.usage import UsageFilter, cursor_of, sum_usage
@@ -167,7 +167,7 @@ async def list_usage(
 @get("/prices", summary="Prices that override the list prices")
 async def list_prices(caller: CallerDependency, platform: PlatformDependency) -> Page[ModelPrice]:
     caller.need("inference")
-    found = await platform.database.read(prices.load_prices)
+    found = await platform.database.read(price_overrides.load_prices)
     return Page([describe_price(model, price, platform.models) for model, price in found.items()])
 
 
@@ -183,8 +183,8 @@ async def put_price(
     name = parse_model_name(model)
 
     def work(connection: Connection) -> dict[str, Price]:
-        prices.put_price(connection, name, data)
-        return prices.load_prices(connection)
+        price_overrides.put_price(connection, name, data)
+        return price_overrides.load_prices(connection)
 
     details = msgspec.to_builtins(data)
     found = await platform.database.write(audit.of(caller, "price.set", name, work, details))
@@ -200,8 +200,8 @@ async def remove_price(
     name = parse_model_name(model)
 
     def work(connection: Connection) -> dict[str, Price]:
-        prices.remove_price(connection, name)
-        return prices.load_prices(connection)
+        price_overrides.remove_price(connection, name)
+        return price_overrides.load_prices(connection)
 
     platform.models.reprice(await platform.database.write(audit.of(caller, "price.remove", name, work)))
 

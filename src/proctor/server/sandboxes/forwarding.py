@@ -19,7 +19,7 @@ from sqlalchemy import Connection, select
 from yarl import URL
 
 from proctor.api.common import BASE, PROBLEM_TYPE, Problem, complete_problem
-from proctor.pages.policy import SAFE_HEADERS
+from proctor.pages.security_headers import SAFE_HEADERS
 from proctor.server.db.tables import sandboxes, servers
 from proctor.server.platform import Platform
 from proctor.server.registry import list_live_servers

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from proctor.errors import ConfigError
 from proctor.server.db.database import Database
 from proctor.server.db.tables import seals
-from proctor.server.secrets.seals import SEALED
+from proctor.server.secrets.sealed_columns import SEALED
 from proctor.server.secrets.vault import KEY_FILE, KEY_FILE_VARIABLE, UnreadableError, Vault
 
 PROOF = "proof"

@@ -21,7 +21,7 @@ from proctor.errors import ConfigError, describe_os_error
 from proctor.server.db.database import Database
 from proctor.server.db.tables import seals
 from proctor.server.secrets.key_check import PROOF, ensure_key
-from proctor.server.secrets.seals import SEALED
+from proctor.server.secrets.sealed_columns import SEALED
 from proctor.server.secrets.vault import UnreadableError, Vault, new_key, read_key
 from proctor.support.write_once import write_once
 

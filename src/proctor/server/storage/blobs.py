@@ -24,7 +24,7 @@ from proctor.server.problems import TooLargeError
 from proctor.server.storage import records
 from proctor.server.storage.contract import BlobStore, StorageAwayError
 from proctor.server.storage.local_copies import LocalCopies
-from proctor.support.blocks import BLOCK_BYTES, gather_blocks
+from proctor.support.byte_blocks import BLOCK_BYTES, gather_blocks
 from proctor.support.logs import log
 from proctor.support.write_behind import WriteBehind
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from proctor.server.private_files import FILE_MODE, FOLDER_MODE, make_private_folder
 from proctor.server.storage.contract import StoredObject
-from proctor.support.blocks import BLOCK_BYTES
+from proctor.support.byte_blocks import BLOCK_BYTES
 
 ADDRESS = "folder"
 SHELF = re.compile(r"[0-9a-f]{2}")

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 from proctor.server.private_files import create_private, make_private_folder
 from proctor.server.storage.folder import copy_or_link
-from proctor.support.blocks import gather_blocks
+from proctor.support.byte_blocks import gather_blocks
 from proctor.support.write_behind import WriteBehind
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from proctor.errors import ConfigError
 from proctor.server.storage.contract import StorageAwayError, StoredObject
-from proctor.support.blocks import BLOCK_BYTES
+from proctor.support.byte_blocks import BLOCK_BYTES
 from proctor.support.logs import log
 
 if TYPE_CHECKING:

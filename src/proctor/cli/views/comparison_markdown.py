@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from proctor.cli.views.compared_runs import (
+from proctor.cli.views.comparison import (
     ComparedPair,
     RunComparisons,
     format_interval,

@@ -12,7 +12,7 @@ import pytest
 
 from proctor.checkup.finding import Finding
 from proctor.checkup.near_duplicates import find_near_duplicates
-from proctor.checkup.played import find_played_problems, read_played
+from proctor.checkup.past_runs import find_played_problems, read_played
 from proctor.stats.discrimination import measure_discrimination
 from tests.cli.in_process import run_command
 from tests.comparison.stored_runs import write_run

@@ -13,13 +13,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.views.comparison import (
-    ComparisonRow,
-    find_best_rows,
-    find_swept_keys,
-    parse_label,
-    sum_totals,
-)
 from proctor.cli.views.escape import one_line
 from proctor.cli.views.formatting import (
     format_counts,
@@ -30,6 +23,13 @@ from proctor.cli.views.formatting import (
 )
 from proctor.cli.views.lines import text_width
 from proctor.cli.views.printing import open_console, prices_text
+from proctor.cli.views.suite_rows import (
+    ComparisonRow,
+    find_best_rows,
+    find_swept_keys,
+    parse_label,
+    sum_totals,
+)
 from proctor.evaluation.evaluate import Result
 
 GAP = 2

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from proctor.trace import Piece
+from proctor.wires.anthropic import without_nulls
+from proctor.wires.anthropic_events import block_events, closing_events, encode_typed_event, opening_event
+from proctor.wires.anthropic_server import encode_reply, encode_stream
 from proctor.wires.codec import encode_json, event_data
 from proctor.wires.content import Part, text_part
-from proctor.wires.messages import without_nulls
-from proctor.wires.messages_events import block_events, closing_events, encode_typed_event, opening_event
-from proctor.wires.messages_server import encode_reply, encode_stream
 from proctor.wires.wire import Answer, ModelRequest, rest_of
 
 STREAM_PARAMETERS = {"stream": True}

@@ -13,6 +13,8 @@ from typing import Any, Literal
 import msgspec
 
 from proctor.trace import Content, Message, ToolSpec
+from proctor.wires.anthropic import CLIENT_TYPE, STATUSES, encode_tool_use, event_usage, reply_usage
+from proctor.wires.anthropic_events import block_events, closing_events, encode_typed_event, opening_event
 from proctor.wires.codec import encode_event, encode_json
 from proctor.wires.content import (
     Part,
@@ -26,8 +28,6 @@ from proctor.wires.content import (
     thoughts_of,
 )
 from proctor.wires.errors import Refusal, malformed_error
-from proctor.wires.messages import CLIENT_TYPE, STATUSES, encode_tool_use, event_usage, reply_usage
-from proctor.wires.messages_events import block_events, closing_events, encode_typed_event, opening_event
 from proctor.wires.wire import (
     Answer,
     Body,
