@@ -818,3 +818,11 @@ export const words = {
 
 export const plural = count;
 export const nameIntervalKind = (kind: string): string => words.intervals[kind] ?? kind.replaceAll("_", " ");
+
+/** Why a run ended: a title, and the particulars without repeating it. */
+export function readCause({ code, message }: { code: string; message: string }) {
+  const title = words.causes[code] ?? code;
+  if (!message.startsWith(`${title}: `)) return { title, message };
+  const rest = message.slice(title.length + 2);
+  return { title, message: rest.charAt(0).toUpperCase() + rest.slice(1) };
+}

@@ -5,7 +5,7 @@ import { Money, When } from "#/parts/Figures";
 import { ProgressBar } from "#/parts/ProgressBar";
 import { findDomains, Score } from "#/parts/Score";
 import { StatusMark } from "#/parts/Status";
-import { readCause } from "../run/cause";
+import { readCause } from "#/words";
 import { RunDuration } from "../runs/columns";
 import styles from "./RunLines.module.css";
 

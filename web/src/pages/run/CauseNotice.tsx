@@ -5,9 +5,8 @@ import { NextStep, NextStepDialog, type OpenStep } from "#/actions/NextStep";
 import type { RunInfo } from "#/api/types";
 import { Icon } from "#/design/Icon";
 import { Commands } from "#/parts/Commands";
-import { words } from "#/words";
+import { readCause, words } from "#/words";
 import styles from "./CauseNotice.module.css";
-import { readCause } from "./cause";
 
 export function CauseNotice({ run }: { run: RunInfo }) {
   const [open, setOpen] = useState<OpenStep | null>(null);

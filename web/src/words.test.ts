@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readCause } from "./cause";
+import { readCause } from "./words";
 
 const cause = (message: string) => ({ code: "install_failed" as const, message, next_step: "" });
 
