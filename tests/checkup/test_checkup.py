@@ -258,25 +258,25 @@ def test_rollouts_that_are_compared_are_compared_with_wrong_ones(check: Check) -
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("def load_environment():\n    while True: pass\n", "load_environment() takes more than 2 s"),
+        ("def load_environment():\n    while True: pass\n", "load_environment() takes more than 6 s"),
         (
             "async def slow(): await asyncio.sleep(1000)\n" + single("slow"),
-            "scoring took more than 2 s; give it more with --timeout",
+            "scoring took more than 6 s; give it more with --timeout",
         ),
         (
             "class Slow(SingleTurnEnv):\n    async def setup_state(self, state): await asyncio.sleep(1000)\n"
             + SOUND.replace("SingleTurnEnv", "Slow"),
-            "starting took more than 2 s; give it more with --timeout",
+            "starting took more than 6 s; give it more with --timeout",
         ),
     ],
 )
 def test_what_hangs_is_ended(check: Check, source: str, words: str) -> None:
     started = time.monotonic()
 
-    report = check(source, seconds=2.0, tasks=1)
+    report = check(source, seconds=6.0, tasks=1)
 
     assert words in told(report, "E303")
-    assert time.monotonic() - started < 40
+    assert time.monotonic() - started < 120
 
 
 def test_nothing_that_an_environment_started_outlives_the_check(check: Check, tmp_path: Path) -> None:
