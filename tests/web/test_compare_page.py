@@ -78,7 +78,7 @@ def test_the_numbers_are_those_of_the_command_line(site: Site, rivals: Rivals, v
         expect(verdict).to_contain_text(f"Detectable{reward['smallest_detectable']:.3f}")
         p = reward["p_adjusted"]
         expect(verdict).to_contain_text("p< 0.001" if p < 0.001 else f"p{p:.3f}")
-        expect(verdict).to_contain_text(f"Correlation{reward['correlation']:.3f}")
+        expect(verdict).to_contain_text(f"Correlation{reward['correlation']:.3f}".replace("-", "−"))
         expect(page.get_by_text(comparison["equivalence"]["text"])).to_be_visible()
         rows = page.get_by_role("table", name="All measures").get_by_role("row").filter(has_text=name)
         for measure in (reward, *comparison["metrics"]):
