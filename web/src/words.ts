@@ -82,6 +82,7 @@ export const words = {
     crashedTitle: "This page could not be shown",
     crashed: "A mistake in the dashboard, not in your data. Reload; if it stays, report it with this text:",
     failedTitle: "This could not be loaded",
+    away: "The server does not answer. Try again when it is back; the page will open at this address.",
     home: "Go to the start page",
     reload: "Reload",
   },

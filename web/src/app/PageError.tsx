@@ -5,6 +5,7 @@ import { Button, buttonClass } from "#/design/Button";
 import { CodeBlock } from "#/design/CodeBlock";
 import { EmptyState } from "#/design/EmptyState";
 import { words } from "#/words";
+import { ServerAwayError, serverAnswers } from "./lazyPage";
 
 export function NotFound() {
   return (
@@ -26,6 +27,7 @@ export function NotFound() {
 export function PageError({ error: thrown, reset }: { error: unknown; reset: () => void }) {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
   if (error instanceof ApiError) return <LoadError error={error} onRetry={reset} />;
+  if (error instanceof ServerAwayError) return <ServerAway />;
   return (
     <EmptyState
       icon="alert"
@@ -34,6 +36,21 @@ export function PageError({ error: thrown, reset }: { error: unknown; reset: () 
     >
       <p>{words.errors.crashed}</p>
       <CodeBlock text={`${error.name}: ${error.message}\n${error.stack ?? ""}`.trim()} />
+    </EmptyState>
+  );
+}
+
+function ServerAway() {
+  const reload = async () => {
+    if (await serverAnswers()) location.reload();
+  };
+  return (
+    <EmptyState
+      icon="alert"
+      title={words.errors.failedTitle}
+      action={<Button onClick={reload}>{words.retry}</Button>}
+    >
+      <p>{words.errors.away}</p>
     </EmptyState>
   );
 }

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { compact, type RawSearch, readText } from "#/app/search";
 
@@ -6,43 +7,43 @@ import { compact, type RawSearch, readText } from "#/app/search";
 export const adminRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/admin",
-  component: lazyRouteComponent(() => import("./AdminPage"), "AdminPage"),
+  component: lazyPage(() => import("./AdminPage"), "AdminPage"),
 });
 
 const usersRoute = createRoute({
   getParentRoute: () => adminRoute,
   path: "/",
-  component: lazyRouteComponent(() => import("./Users"), "Users"),
+  component: lazyPage(() => import("./Users"), "Users"),
 });
 
 const modelsRoute = createRoute({
   getParentRoute: () => adminRoute,
   path: "/models",
-  component: lazyRouteComponent(() => import("./Models"), "Models"),
+  component: lazyPage(() => import("./Models"), "Models"),
 });
 
 const hostsRoute = createRoute({
   getParentRoute: () => adminRoute,
   path: "/hosts",
-  component: lazyRouteComponent(() => import("./Hosts"), "Hosts"),
+  component: lazyPage(() => import("./Hosts"), "Hosts"),
 });
 
 const sourcesRoute = createRoute({
   getParentRoute: () => adminRoute,
   path: "/sources",
-  component: lazyRouteComponent(() => import("./SyncedSources"), "SyncedSources"),
+  component: lazyPage(() => import("./SyncedSources"), "SyncedSources"),
 });
 
 const storageRoute = createRoute({
   getParentRoute: () => adminRoute,
   path: "/storage",
-  component: lazyRouteComponent(() => import("./StoragePart"), "StoragePart"),
+  component: lazyPage(() => import("./StoragePart"), "StoragePart"),
 });
 
 const balancesRoute = createRoute({
   getParentRoute: () => adminRoute,
   path: "/balances",
-  component: lazyRouteComponent(() => import("./Balances"), "Balances"),
+  component: lazyPage(() => import("./Balances"), "Balances"),
 });
 
 const auditRoute = createRoute({
@@ -55,7 +56,7 @@ const auditRoute = createRoute({
       target: readText(search.target),
       since: readText(search.since),
     }),
-  component: lazyRouteComponent(() => import("./AuditLog"), "AuditLog"),
+  component: lazyPage(() => import("./AuditLog"), "AuditLog"),
 });
 
 export const ADMIN_ROUTES = [

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { readCompareSearch } from "./search";
 
@@ -6,5 +7,5 @@ export const compareRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/compare",
   validateSearch: readCompareSearch,
-  component: lazyRouteComponent(() => import("./ComparePage"), "ComparePage"),
+  component: lazyPage(() => import("./ComparePage"), "ComparePage"),
 });

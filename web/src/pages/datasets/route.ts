@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { compact, type RawSearch, readFlag, readText } from "#/app/search";
 
@@ -6,7 +7,7 @@ export const datasetsRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/datasets",
   validateSearch: (search: RawSearch) => compact({ mine: readFlag(search.mine) }),
-  component: lazyRouteComponent(() => import("./DatasetsPage"), "DatasetsPage"),
+  component: lazyPage(() => import("./DatasetsPage"), "DatasetsPage"),
 });
 
 /** Which version is previewed is in the address. */
@@ -14,5 +15,5 @@ export const datasetRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/datasets/$owner/$name",
   validateSearch: (search: RawSearch) => compact({ version: readText(search.version) }),
-  component: lazyRouteComponent(() => import("./DatasetPage"), "DatasetPage"),
+  component: lazyPage(() => import("./DatasetPage"), "DatasetPage"),
 });

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { compact, type RawSearch, readText } from "#/app/search";
 
@@ -10,5 +11,5 @@ export const diffRoute = createRoute({
   path: "/diff",
   validateSearch: (search: RawSearch): DiffSearch =>
     compact({ a: readText(search.a), b: readText(search.b) }),
-  component: lazyRouteComponent(() => import("./DiffPage"), "DiffPage"),
+  component: lazyPage(() => import("./DiffPage"), "DiffPage"),
 });

@@ -1,11 +1,12 @@
-import { createRoute, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import { createRoute, redirect } from "@tanstack/react-router";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 
 /** The frame of an environment's pages: its heading and tabs. `$name` may carry a version: `sums@1.0`. */
 export const environmentRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/e/$owner/$name",
-  component: lazyRouteComponent(() => import("./EnvironmentPage"), "EnvironmentPage"),
+  component: lazyPage(() => import("./EnvironmentPage"), "EnvironmentPage"),
 });
 
 const environmentIndexRoute = createRoute({
@@ -19,43 +20,43 @@ const environmentIndexRoute = createRoute({
 const readmeRoute = createRoute({
   getParentRoute: () => environmentRoute,
   path: "/readme",
-  component: lazyRouteComponent(() => import("./Readme"), "Readme"),
+  component: lazyPage(() => import("./Readme"), "Readme"),
 });
 
 const versionsRoute = createRoute({
   getParentRoute: () => environmentRoute,
   path: "/versions",
-  component: lazyRouteComponent(() => import("./Versions"), "Versions"),
+  component: lazyPage(() => import("./Versions"), "Versions"),
 });
 
 const filesRoute = createRoute({
   getParentRoute: () => environmentRoute,
   path: "/files/$",
-  component: lazyRouteComponent(() => import("./Files"), "Files"),
+  component: lazyPage(() => import("./Files"), "Files"),
 });
 
 const argumentsRoute = createRoute({
   getParentRoute: () => environmentRoute,
   path: "/arguments",
-  component: lazyRouteComponent(() => import("./Arguments"), "Arguments"),
+  component: lazyPage(() => import("./Arguments"), "Arguments"),
 });
 
 const tasksRoute = createRoute({
   getParentRoute: () => environmentRoute,
   path: "/tasks",
-  component: lazyRouteComponent(() => import("./Tasks"), "Tasks"),
+  component: lazyPage(() => import("./Tasks"), "Tasks"),
 });
 
 const secretsRoute = createRoute({
   getParentRoute: () => environmentRoute,
   path: "/secrets",
-  component: lazyRouteComponent(() => import("./Secrets"), "Secrets"),
+  component: lazyPage(() => import("./Secrets"), "Secrets"),
 });
 
 const accessRoute = createRoute({
   getParentRoute: () => environmentRoute,
   path: "/access",
-  component: lazyRouteComponent(() => import("./access/Access"), "Access"),
+  component: lazyPage(() => import("./access/Access"), "Access"),
 });
 
 export const environmentTabRoutes = [

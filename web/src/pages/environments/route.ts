@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { readCatalogueSearch } from "./search";
 
@@ -6,5 +7,5 @@ export const environmentsRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/environments",
   validateSearch: readCatalogueSearch,
-  component: lazyRouteComponent(() => import("./EnvironmentsPage"), "EnvironmentsPage"),
+  component: lazyPage(() => import("./EnvironmentsPage"), "EnvironmentsPage"),
 });

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { compact, type RawSearch, readChoice, readList } from "#/app/search";
 import { environmentRoute } from "#/pages/environment/route";
@@ -12,7 +13,7 @@ const readEvaluationSearch = (search: RawSearch) =>
 
 export type EvaluationSearch = ReturnType<typeof readEvaluationSearch>;
 
-const component = lazyRouteComponent(() => import("./EvaluationsPage"), "EvaluationsPage");
+const component = lazyPage(() => import("./EvaluationsPage"), "EvaluationsPage");
 
 export const evaluationsRoute = createRoute({
   getParentRoute: () => environmentRoute,

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { compact, type RawSearch, readFlag, readText } from "#/app/search";
 
@@ -7,5 +8,5 @@ export const loginRoute = createRoute({
   path: "/login",
   validateSearch: (search: RawSearch) =>
     compact({ next: readText(search.next), ended: readFlag(search.ended) }),
-  component: lazyRouteComponent(() => import("./LoginPage"), "LoginPage"),
+  component: lazyPage(() => import("./LoginPage"), "LoginPage"),
 });

@@ -1,5 +1,6 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import { beginningQuery, eventWindowQuery, findWindow, rolloutQuery } from "#/api/rollouts";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { isInBeginning, readFilter, readRolloutSearch, readStep } from "./search";
 
@@ -16,5 +17,5 @@ export const rolloutRoute = createRoute({
     void client.prefetchQuery((isInBeginning(step) ? beginningQuery : rolloutQuery)(address, deps));
     void client.prefetchQuery(eventWindowQuery(address, findWindow(step ?? 0)));
   },
-  component: lazyRouteComponent(() => import("./RolloutPage"), "RolloutPage"),
+  component: lazyPage(() => import("./RolloutPage"), "RolloutPage"),
 });

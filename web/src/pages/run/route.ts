@@ -1,5 +1,6 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import { runQuery, summaryQuery } from "#/api/runs";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { compact, type RawSearch, readText } from "#/app/search";
 import { readDecideSearch } from "./decide/search";
@@ -17,59 +18,59 @@ export const runRoute = createRoute({
     void client.prefetchQuery(runQuery(runId));
     void client.prefetchQuery(summaryQuery(runId));
   },
-  component: lazyRouteComponent(() => import("./RunPage"), "RunPage"),
+  component: lazyPage(() => import("./RunPage"), "RunPage"),
 });
 
 export const runOverviewRoute = createRoute({
   getParentRoute: () => runRoute,
   path: "/",
-  component: lazyRouteComponent(() => import("./Overview"), "Overview"),
+  component: lazyPage(() => import("./Overview"), "Overview"),
 });
 
 export const runSamplesRoute = createRoute({
   getParentRoute: () => runRoute,
   path: "/samples",
   validateSearch: readSampleSearch,
-  component: lazyRouteComponent(() => import("./samples/Samples"), "Samples"),
+  component: lazyPage(() => import("./samples/Samples"), "Samples"),
 });
 
 export const runSearchRoute = createRoute({
   getParentRoute: () => runRoute,
   path: "/search",
   validateSearch: (search: RawSearch) => compact({ q: readText(search.q) }),
-  component: lazyRouteComponent(() => import("./search/Search"), "Search"),
+  component: lazyPage(() => import("./search/Search"), "Search"),
 });
 
 export const runLogsRoute = createRoute({
   getParentRoute: () => runRoute,
   path: "/logs",
   validateSearch: readLogSearch,
-  component: lazyRouteComponent(() => import("./logs/Logs"), "Logs"),
+  component: lazyPage(() => import("./logs/Logs"), "Logs"),
 });
 
 export const runFailuresRoute = createRoute({
   getParentRoute: () => runRoute,
   path: "/failures",
-  component: lazyRouteComponent(() => import("./failures/Failures"), "Failures"),
+  component: lazyPage(() => import("./failures/Failures"), "Failures"),
 });
 
 export const runCommentsRoute = createRoute({
   getParentRoute: () => runRoute,
   path: "/comments",
-  component: lazyRouteComponent(() => import("./Comments"), "Comments"),
+  component: lazyPage(() => import("./Comments"), "Comments"),
 });
 
 export const runDecideRoute = createRoute({
   getParentRoute: () => runRoute,
   path: "/decide",
   validateSearch: readDecideSearch,
-  component: lazyRouteComponent(() => import("./decide/Decide"), "Decide"),
+  component: lazyPage(() => import("./decide/Decide"), "Decide"),
 });
 
 export const runLabelsRoute = createRoute({
   getParentRoute: () => runRoute,
   path: "/labels",
-  component: lazyRouteComponent(() => import("./labels/Labels"), "Labels"),
+  component: lazyPage(() => import("./labels/Labels"), "Labels"),
 });
 
 /** Not a child of the run: its heading names the model. */
@@ -77,11 +78,11 @@ export const labelRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/runs/$runId/label",
   validateSearch: readLabelSearch,
-  component: lazyRouteComponent(() => import("./labels/LabelPage"), "LabelPage"),
+  component: lazyPage(() => import("./labels/LabelPage"), "LabelPage"),
 });
 
 export const runConfigRoute = createRoute({
   getParentRoute: () => runRoute,
   path: "/config",
-  component: lazyRouteComponent(() => import("./Config"), "Config"),
+  component: lazyPage(() => import("./Config"), "Config"),
 });

@@ -1,5 +1,6 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import { runListQuery } from "#/api/runs";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { buildListQuery, readRunSearch } from "./search";
 
@@ -12,5 +13,5 @@ export const runsRoute = createRoute({
   loader: ({ context: { client }, deps, preload }) => {
     if (!preload) void client.prefetchInfiniteQuery(runListQuery(deps));
   },
-  component: lazyRouteComponent(() => import("./RunsPage"), "RunsPage"),
+  component: lazyPage(() => import("./RunsPage"), "RunsPage"),
 });

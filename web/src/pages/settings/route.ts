@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { compact, type RawSearch, readChoice, readText } from "#/app/search";
 
@@ -6,32 +7,32 @@ import { compact, type RawSearch, readChoice, readText } from "#/app/search";
 export const settingsRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/settings",
-  component: lazyRouteComponent(() => import("./SettingsPage"), "SettingsPage"),
+  component: lazyPage(() => import("./SettingsPage"), "SettingsPage"),
 });
 
 const profileRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: "/",
-  component: lazyRouteComponent(() => import("./Profile"), "Profile"),
+  component: lazyPage(() => import("./Profile"), "Profile"),
 });
 
 const tokensRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: "/tokens",
-  component: lazyRouteComponent(() => import("./Tokens"), "Tokens"),
+  component: lazyPage(() => import("./Tokens"), "Tokens"),
 });
 
 const teamsRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: "/teams",
-  component: lazyRouteComponent(() => import("./Teams"), "Teams"),
+  component: lazyPage(() => import("./Teams"), "Teams"),
 });
 
 const secretsRoute = createRoute({
   getParentRoute: () => settingsRoute,
   path: "/secrets",
   validateSearch: (search: RawSearch) => compact({ environment: readText(search.environment) }),
-  component: lazyRouteComponent(() => import("./Secrets"), "Secrets"),
+  component: lazyPage(() => import("./Secrets"), "Secrets"),
 });
 
 const usageRoute = createRoute({
@@ -43,7 +44,7 @@ const usageRoute = createRoute({
       group: readChoice(search.group, ["model", "run", "user"] as const),
       days: readChoice(search.days, ["7", "30", "90"] as const),
     }),
-  component: lazyRouteComponent(() => import("./Usage"), "Usage"),
+  component: lazyPage(() => import("./Usage"), "Usage"),
 });
 
 export const SETTINGS_ROUTES = [profileRoute, tokensRoute, teamsRoute, secretsRoute, usageRoute] as const;

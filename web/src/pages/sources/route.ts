@@ -1,11 +1,12 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { compact, type RawSearch, readText } from "#/app/search";
 
 export const sourcesRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/sources",
-  component: lazyRouteComponent(() => import("./SourcesPage"), "SourcesPage"),
+  component: lazyPage(() => import("./SourcesPage"), "SourcesPage"),
 });
 
 /** What would be submitted is in the address, except for secrets. */
@@ -19,5 +20,5 @@ export const sourceRoute = createRoute({
       dataset: readText(search.dataset),
       rows: readText(search.rows),
     }),
-  component: lazyRouteComponent(() => import("./SourcePage"), "SourcePage"),
+  component: lazyPage(() => import("./SourcePage"), "SourcePage"),
 });

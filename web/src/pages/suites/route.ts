@@ -1,11 +1,12 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { compact, type RawSearch, readText } from "#/app/search";
 
 export const suitesRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/suites",
-  component: lazyRouteComponent(() => import("./SuitesPage"), "SuitesPage"),
+  component: lazyPage(() => import("./SuitesPage"), "SuitesPage"),
 });
 
 /** Which axes the matrix has is in the address. */
@@ -14,5 +15,5 @@ export const suiteRoute = createRoute({
   path: "/suites/$suiteId",
   validateSearch: (search: RawSearch) =>
     compact({ rows: readText(search.rows), columns: readText(search.columns) }),
-  component: lazyRouteComponent(() => import("./SuitePage"), "SuitePage"),
+  component: lazyPage(() => import("./SuitePage"), "SuitePage"),
 });

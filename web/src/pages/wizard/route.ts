@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "#/app/lazyPage";
 import { rootRoute } from "#/app/root";
 import { compact, type RawSearch, readText } from "#/app/search";
 import { readWizardSearch } from "./search";
@@ -7,7 +8,7 @@ export const wizardRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/e/$owner/$name/run",
   validateSearch: readWizardSearch,
-  component: lazyRouteComponent(() => import("./WizardPage"), "WizardPage"),
+  component: lazyPage(() => import("./WizardPage"), "WizardPage"),
 });
 
 /** Where the environment is chosen first, or found from the run that is to be repeated. */
@@ -16,5 +17,5 @@ export const chooseEnvironmentRoute = createRoute({
   path: "/run",
   validateSearch: (search: RawSearch) =>
     compact({ q: readText(search.q), from: readText(search.from) }) as { q?: string; from?: string },
-  component: lazyRouteComponent(() => import("./ChooseEnvironmentPage"), "ChooseEnvironmentPage"),
+  component: lazyPage(() => import("./ChooseEnvironmentPage"), "ChooseEnvironmentPage"),
 });
