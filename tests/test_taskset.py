@@ -250,7 +250,7 @@ def test_two_tasks_of_one_slug_are_refused() -> None:
 
 
 def test_a_task_of_no_template_cannot_be_written_down(home: Path) -> None:
-    with pytest.raises(ConfigError, match="minted from no template"):
+    with pytest.raises(ConfigError, match="not made from a template"):
         Taskset("mine", [Task(id="a")]).to_file(home / "x.json")
     with pytest.raises(ConfigError, match="not to"):
         Taskset("mine", []).to_file(home / "x.csv")

@@ -226,7 +226,7 @@ def load_environment(): return Env(ROWS, tools=[open_door], rubric=Rubric(opened
 def test_a_conversation_that_nothing_ends_is_noticed(check: Check) -> None:
     report = check(turns(most=-1))
 
-    assert "asked 50 times" in told(report, "W313")
+    assert "got 50 turns" in told(report, "W313")
 
 
 def test_gold_answers_are_also_said_in_the_format_that_is_asked_for(check: Check) -> None:

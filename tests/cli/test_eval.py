@@ -797,7 +797,10 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
     (("asking_nothing.py", *SCRIPTED), r"row 1 has neither 'prompt' nor 'question'; it has: answer"),
     (("comparing.py", *SCRIPTED, "-i"), r"compares the rollouts of a task \(best\).*leave out -i"),
     (("badly_kept", *SCRIPTED), r"badly_kept/pyproject.toml is not valid TOML"),
-    (("oddly_kept", *SCRIPTED), r"Invalid num_exmples \(from \[tool.proctor.eval\] of oddly_kept/pyproject"),
+    (
+        ("oddly_kept", *SCRIPTED),
+        r"There is no setting 'num_exmples' \(from \[tool.proctor.eval\] of oddly_kept/pyproject",
+    ),
     (("mistyped", *SCRIPTED), r"Invalid num_examples \(from \[tool.proctor.eval\]"),
     (("echo", "-m", "gpt-9"), r"No API key for model 'gpt-9': set PRIME_API_KEY, OPENAI_API_KEY or"),
     (

@@ -168,7 +168,7 @@ def test_two_goals_and_impossible_ones_are_refused(opened: Opened) -> None:
 
     assert two.status == money.status == negative.status == 422
     assert "two goals" in two.body["message"]
-    assert "costs is not known" in money.body["message"]
+    assert "costs is nothing" in money.body["message"]
 
 
 def test_a_history_has_the_runs_of_one_environment_and_model(opened: Opened) -> None:

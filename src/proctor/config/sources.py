@@ -57,9 +57,9 @@ def resolve(
     sources = {name: known.get(name, FLAG) if name in given else package for name in merged}
     for name in merged:
         if name not in EvalConfig.__struct_fields__:
-            raise ConfigError(
-                f"There is no setting {name!r}{did_you_mean(name, EvalConfig.__struct_fields__)}"
-            )
+            where = "" if sources[name] == FLAG else f" (from {sources[name]})"
+            hint = did_you_mean(name, EvalConfig.__struct_fields__)
+            raise ConfigError(f"There is no setting {name!r}{where}{hint}")
     try:
         config = msgspec.convert(merged, EvalConfig)
     except msgspec.ValidationError as error:
