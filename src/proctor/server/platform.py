@@ -32,7 +32,7 @@ from proctor.server.ledger.price_overrides import load_prices
 from proctor.server.notifier import Notifier
 from proctor.server.own_host import OwnHost
 from proctor.server.people.callers import CallerCache
-from proctor.server.people.login_throttle import GuessLimiter
+from proctor.server.people.login_throttle import LoginThrottle
 from proctor.server.people.watch import AccessWatch
 from proctor.server.private_files import make_private_folder, tighten_data
 from proctor.server.reading.library import RunReading
@@ -87,7 +87,7 @@ class Platform:
         self.notifier = Notifier(self.database)
         self.main_index = MainIndex(settings.main_index, settings.allowed_names)
         self.callers = CallerCache()
-        self.guesses = GuessLimiter()
+        self.login_throttle = LoginThrottle()
         self.watch = AccessWatch(self.database)
         self.runs = RunService(
             self.database, settings, self.callers, self.vault, self.notifier, self.registry.id, self.blobs

@@ -17,7 +17,7 @@ from sqlalchemy import update
 from proctor.server.db.tables import browser_sessions, login_codes
 from proctor.server.people import browser_sessions as sessions
 from proctor.server.people import first_login
-from proctor.server.people.login_throttle import GuessLimiter, find_client_address
+from proctor.server.people.login_throttle import LoginThrottle, find_client_address
 from proctor.server.problems import TooManyError
 from proctor.server.server import open_server
 from tests.server.serving import Answer, Api, Served, serving, settings_in
@@ -280,7 +280,7 @@ def test_the_link_of_a_new_server_leaves_the_first_login_to_the_command_line(tmp
 
 
 def test_guessing_is_slowed_down_and_recovers(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served.platform, "guesses", GuessLimiter(most=3, forgiven_seconds=3600.0))
+    monkeypatch.setattr(served.platform, "login_throttle", LoginThrottle(most=3, forgiven_seconds=3600.0))
     code = new_code(served.user("ada"))
     browser = Browser(served.url)
     for _ in range(3):
@@ -293,7 +293,7 @@ def test_guessing_is_slowed_down_and_recovers(served: Served, monkeypatch: pytes
 
 
 def test_a_failure_is_forgiven_with_time() -> None:
-    limiter = GuessLimiter(most=2, forgiven_seconds=10.0)
+    limiter = LoginThrottle(most=2, forgiven_seconds=10.0)
     limiter.record_failure("a", 0.0)
     limiter.record_failure("a", 0.0)
     with pytest.raises(TooManyError, match="try again in 10 s"):

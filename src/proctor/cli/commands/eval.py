@@ -360,11 +360,11 @@ def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> Non
         else:
             show_report(only.result, only.prepared, examples=not shown.abbreviated_summary)
         return
-    from proctor.cli.views.suite_rows import ComparisonRow, comparison_document
-    from proctor.cli.views.suite_table import show_comparison
+    from proctor.cli.views.suite_rows import SuiteRow, suite_document
+    from proctor.cli.views.suite_table import show_suite
 
     rows = [
-        ComparisonRow(
+        SuiteRow(
             name=each.prepared.name,
             model=each.prepared.endpoint.model,
             label=each.prepared.config.label,
@@ -376,12 +376,12 @@ def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> Non
         for each in ended
     ]
     if shown.json:
-        print_json(comparison_document(rows))
+        print_json(suite_document(rows))
         return
     for each in ended:
         if each.result is not None:
             show_report(each.result, each.prepared, examples=not shown.abbreviated_summary)
-    show_comparison(rows)
+    show_suite(rows)
 
 
 def result_document(result: Result) -> dict[str, Any]:

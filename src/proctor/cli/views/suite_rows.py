@@ -18,7 +18,7 @@ from proctor.trace import Usage
 KEY = re.compile(r"(?:^|\s)([^\s=]+)=")
 
 
-class ComparisonRow(msgspec.Struct, frozen=True, kw_only=True):
+class SuiteRow(msgspec.Struct, frozen=True, kw_only=True):
     """One of several evaluations, and its result."""
 
     name: str
@@ -51,7 +51,7 @@ class ComparisonRow(msgspec.Struct, frozen=True, kw_only=True):
         return coverage is not None and coverage >= self.min_coverage
 
 
-class ComparisonTotal(msgspec.Struct, frozen=True):
+class SuiteTotal(msgspec.Struct, frozen=True):
     """What all runs used together."""
 
     runs: dict[str, int]
@@ -72,13 +72,13 @@ def parse_label(label: str) -> dict[str, str]:
     return {key[1]: label[key.end() : end] for key, end in zip(keys, ends, strict=True)}
 
 
-def find_swept_keys(rows: Sequence[ComparisonRow]) -> list[str]:
+def find_swept_keys(rows: Sequence[SuiteRow]) -> list[str]:
     """What was varied, if that is the same for all rows."""
     keys = [list(parse_label(row.label)) for row in rows]
     return keys[0] if keys and all(each == keys[0] for each in keys) else []
 
 
-def find_best_rows(rows: Sequence[ComparisonRow]) -> set[int]:
+def find_best_rows(rows: Sequence[SuiteRow]) -> set[int]:
     """For each environment the row whose interval lies above those of all others, if there is one.
 
     A row without an interval might lie anywhere, so beside one nothing is called the best.
@@ -91,7 +91,7 @@ def find_best_rows(rows: Sequence[ComparisonRow]) -> set[int]:
     return {index for index in found if index is not None}
 
 
-def find_best_row(rows: Sequence[ComparisonRow], indexes: Sequence[int]) -> int | None:
+def find_best_row(rows: Sequence[SuiteRow], indexes: Sequence[int]) -> int | None:
     intervals = {}
     for index in indexes:
         result = rows[index].result
@@ -105,11 +105,11 @@ def find_best_row(rows: Sequence[ComparisonRow], indexes: Sequence[int]) -> int 
     return best if beaten and rows[best].has_verdict else None
 
 
-def sum_totals(rows: Sequence[ComparisonRow]) -> ComparisonTotal:
+def sum_totals(rows: Sequence[SuiteRow]) -> SuiteTotal:
     summaries = [row.result.summary for row in rows if row.result is not None]
     usage = sum((summary.usage for summary in summaries), Usage())
     costs = [summary.cost_usd for summary in summaries if summary.cost_usd is not None]
-    return ComparisonTotal(
+    return SuiteTotal(
         runs=dict(Counter(row.status for row in rows)),
         usage=usage,
         cost_usd=sum(costs) if costs else None,
@@ -117,7 +117,7 @@ def sum_totals(rows: Sequence[ComparisonRow]) -> ComparisonTotal:
     )
 
 
-def comparison_document(rows: Sequence[ComparisonRow]) -> dict[str, Any]:
+def suite_document(rows: Sequence[SuiteRow]) -> dict[str, Any]:
     """The comparison for `--json`: plain data, runs in the order they came."""
     best = find_best_rows(rows)
     return {
@@ -126,7 +126,7 @@ def comparison_document(rows: Sequence[ComparisonRow]) -> dict[str, Any]:
     }
 
 
-def run_document(row: ComparisonRow, is_best: bool) -> Mapping[str, Any]:
+def run_document(row: SuiteRow, is_best: bool) -> Mapping[str, Any]:
     result = row.result
     return {
         "environment": row.name,

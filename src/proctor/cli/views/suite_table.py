@@ -24,7 +24,7 @@ from proctor.cli.views.formatting import (
 from proctor.cli.views.lines import text_width
 from proctor.cli.views.printing import open_console, prices_text
 from proctor.cli.views.suite_rows import (
-    ComparisonRow,
+    SuiteRow,
     find_best_rows,
     find_swept_keys,
     parse_label,
@@ -45,7 +45,7 @@ NEVER_DROPPED = 0
 """The rank of what is never left out; the highest rank goes first."""
 
 
-class ComparisonColumn(msgspec.Struct, frozen=True):
+class SuiteColumn(msgspec.Struct, frozen=True):
     """One column: its heading, its cells, and how soon it is left out."""
 
     heading: str
@@ -62,12 +62,12 @@ class ComparisonColumn(msgspec.Struct, frozen=True):
         return min(self.width, WHOLE_NAME) if self.is_name else self.width
 
 
-def show_comparison(rows: Sequence[ComparisonRow]) -> None:
+def show_suite(rows: Sequence[SuiteRow]) -> None:
     with open_console() as console:
-        write_comparison(console, rows)
+        write_suite(console, rows)
 
 
-def write_comparison(console: Console, rows: Sequence[ComparisonRow]) -> None:
+def write_suite(console: Console, rows: Sequence[SuiteRow]) -> None:
     columns = [column for column in build_columns(rows) if any(column.cells)]
     fitting = drop_columns_to_fit(columns, console.width)
     for column in columns:
@@ -94,14 +94,14 @@ def write_comparison(console: Console, rows: Sequence[ComparisonRow]) -> None:
 # The columns
 
 
-def build_columns(rows: Sequence[ComparisonRow]) -> list[ComparisonColumn]:
+def build_columns(rows: Sequence[SuiteRow]) -> list[SuiteColumn]:
     best = find_best_rows(rows)
     rewards = [reward_text(row, index in best) for index, row in enumerate(rows)]
     return [
         *name_columns(rows),
-        ComparisonColumn("reward", rewards),
+        SuiteColumn("reward", rewards),
         result_column(rows, "interval", 1, interval_text),
-        ComparisonColumn("coverage", [coverage_text(row) for row in rows]),
+        SuiteColumn("coverage", [coverage_text(row) for row in rows]),
         *pass_columns(rows),
         result_column(rows, "errors", 2, errors_text),
         result_column(rows, "tokens", 7, tokens_text),
@@ -110,7 +110,7 @@ def build_columns(rows: Sequence[ComparisonRow]) -> list[ComparisonColumn]:
     ]
 
 
-def name_columns(rows: Sequence[ComparisonRow]) -> list[ComparisonColumn]:
+def name_columns(rows: Sequence[SuiteRow]) -> list[SuiteColumn]:
     keys = find_swept_keys(rows)
     named = {"environment": [row.name for row in rows], "model": [row.model for row in rows]}
     if keys:
@@ -119,9 +119,7 @@ def name_columns(rows: Sequence[ComparisonRow]) -> list[ComparisonColumn]:
         named["label"] = [row.label for row in rows]
     shared = [len(set(cells)) == 1 for cells in named.values()]
     return [
-        ComparisonColumn(
-            one_line(heading), [one_line(cell) for cell in cells], shared_rank(same, shared), True
-        )
+        SuiteColumn(one_line(heading), [one_line(cell) for cell in cells], shared_rank(same, shared), True)
         for (heading, cells), same in zip(named.items(), shared, strict=True)
     ]
 
@@ -132,12 +130,12 @@ def shared_rank(same: bool, shared: Sequence[bool]) -> int:
 
 
 def result_column(
-    rows: Sequence[ComparisonRow], heading: str, rank: int, text: Callable[[Result], str]
-) -> ComparisonColumn:
-    return ComparisonColumn(heading, ["" if row.result is None else text(row.result) for row in rows], rank)
+    rows: Sequence[SuiteRow], heading: str, rank: int, text: Callable[[Result], str]
+) -> SuiteColumn:
+    return SuiteColumn(heading, ["" if row.result is None else text(row.result) for row in rows], rank)
 
 
-def pass_columns(rows: Sequence[ComparisonRow]) -> list[ComparisonColumn]:
+def pass_columns(rows: Sequence[SuiteRow]) -> list[SuiteColumn]:
     """pass@1 and pass^k for the most rollouts that a task had."""
     most = {k for row in rows if row.result is not None and (k := largest_pass_k(row.result))}
     heading = f"pass^{most.pop()}" if len(most) == 1 else "pass^k"
@@ -161,7 +159,7 @@ def format_optional(value: float | None) -> str:
     return "" if value is None else format_number(value)
 
 
-def reward_text(row: ComparisonRow, is_best: bool) -> str:
+def reward_text(row: SuiteRow, is_best: bool) -> str:
     """With room for the mark, so that the digits align."""
     if row.result is None:
         return "failed "
@@ -174,7 +172,7 @@ def interval_text(result: Result) -> str:
     return "" if interval is None else f"{format_number(interval.low)} – {format_number(interval.high)}"
 
 
-def coverage_text(row: ComparisonRow) -> str:
+def coverage_text(row: SuiteRow) -> str:
     if row.result is None:
         return ""
     coverage = row.result.summary.coverage
@@ -182,7 +180,7 @@ def coverage_text(row: ComparisonRow) -> str:
     return share + ("!" if lacks_coverage(row) else " ")
 
 
-def lacks_coverage(row: ComparisonRow) -> bool:
+def lacks_coverage(row: SuiteRow) -> bool:
     if row.result is None:
         return False
     coverage = row.result.summary.coverage
@@ -212,7 +210,7 @@ def time_text(result: Result) -> str:
 # Making it fit
 
 
-def drop_columns_to_fit(columns: Sequence[ComparisonColumn], width: int) -> list[ComparisonColumn]:
+def drop_columns_to_fit(columns: Sequence[SuiteColumn], width: int) -> list[SuiteColumn]:
     """The columns that there is room for; which names may then be broken into lines, the table decides."""
     columns = list(columns)
     for spare in sorted((each for each in columns if each.rank), key=lambda each: -each.rank):
@@ -221,7 +219,7 @@ def drop_columns_to_fit(columns: Sequence[ComparisonColumn], width: int) -> list
     return columns
 
 
-def compute_widths(columns: Sequence[ComparisonColumn], width: int) -> list[int]:
+def compute_widths(columns: Sequence[SuiteColumn], width: int) -> list[int]:
     """As wide as their cells; what is too much is taken from the widest names."""
     widths = [column.width for column in columns]
     for _ in range(max(0, sum(widths) + GAP * (len(widths) - 1) - width)):
@@ -233,7 +231,7 @@ def compute_widths(columns: Sequence[ComparisonColumn], width: int) -> list[int]
     return widths
 
 
-def build_table(columns: Sequence[ComparisonColumn], rows: Sequence[ComparisonRow], width: int) -> Table:
+def build_table(columns: Sequence[SuiteColumn], rows: Sequence[SuiteRow], width: int) -> Table:
     table = Table.grid(padding=(0, GAP, 0, 0))
     for column, columns_wide in zip(columns, compute_widths(columns, width), strict=True):
         justify = "left" if column.is_name else "right"
@@ -244,7 +242,7 @@ def build_table(columns: Sequence[ComparisonColumn], rows: Sequence[ComparisonRo
     return table
 
 
-def cell_style(column: ComparisonColumn, row: ComparisonRow) -> str:
+def cell_style(column: SuiteColumn, row: SuiteRow) -> str:
     if column.is_name:
         return ""
     match column.heading:
@@ -261,7 +259,7 @@ def cell_style(column: ComparisonColumn, row: ComparisonRow) -> str:
 # Beneath it
 
 
-def total_text(rows: Sequence[ComparisonRow]) -> str:
+def total_text(rows: Sequence[SuiteRow]) -> str:
     total = sum_totals(rows)
     ended = format_counts(total.runs)
     usage = total.usage
@@ -276,18 +274,18 @@ def total_text(rows: Sequence[ComparisonRow]) -> str:
     return f"{text}, {format_dollars(total.cost_usd)} {prices}{without}"
 
 
-def row_title(row: ComparisonRow) -> str:
+def row_title(row: SuiteRow) -> str:
     return one_line(" ".join(part for part in (f"{row.name} · {row.model}", row.label) if part))
 
 
-def failure_text(row: ComparisonRow) -> Text:
+def failure_text(row: SuiteRow) -> Text:
     text = Text(f"Failed: {row_title(row)}", style="red")
     if row.reason:
         text.append(f": {one_line(row.reason)}")
     return text
 
 
-def error_lines(rows: Sequence[ComparisonRow]) -> list[Text]:
+def error_lines(rows: Sequence[SuiteRow]) -> list[Text]:
     """The most frequent error of each run that has any, so that you need not open a file to see it."""
     failing = [row for row in rows if row.result is not None and row.result.summary.errors]
     lines = [
@@ -302,7 +300,7 @@ def error_lines(rows: Sequence[ComparisonRow]) -> list[Text]:
     return [*lines, Text(f"and errors in {more} more runs")] if more > 0 else lines
 
 
-def list_base_folders(rows: Sequence[ComparisonRow]) -> list[str]:
+def list_base_folders(rows: Sequence[SuiteRow]) -> list[str]:
     """The folders under which the runs lie, each once: a run's own is two levels further down."""
     folders = [row.result.folder for row in rows if row.result is not None]
     return list(dict.fromkeys(str(folder.parent.parent) for folder in folders))

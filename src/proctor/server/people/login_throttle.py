@@ -16,7 +16,7 @@ MOST_ADDRESSES = 10_000
 FORWARDED_HEADER = "x-forwarded-for"
 
 
-class GuessLimiter:
+class LoginThrottle:
     """Failures by address, each forgiven after a while."""
 
     def __init__(self, most: int = MOST_FAILURES, forgiven_seconds: float = FORGIVEN_SECONDS) -> None:

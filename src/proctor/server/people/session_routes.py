@@ -56,11 +56,11 @@ async def log_in(
         check_same_origin(request.headers, platform.settings.url)
         check_is_kept(request.headers, platform.settings.url)
     address = address_of(request, platform)
-    platform.guesses.check(address, time.monotonic())
+    platform.login_throttle.check(address, time.monotonic())
     try:
         opened = await open_session(platform, data, audit)
     except UnauthenticatedError:
-        platform.guesses.record_failure(address, time.monotonic())
+        platform.login_throttle.record_failure(address, time.monotonic())
         raise
     seconds = (opened.caller.session_expires_at or 0.0) - time.time()
     cookie = build_session_cookie(platform.settings.url, opened.cookie, seconds)

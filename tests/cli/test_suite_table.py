@@ -13,8 +13,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from proctor.cli.views.suite_rows import ComparisonRow, comparison_document, find_best_rows, parse_label
-from proctor.cli.views.suite_table import show_comparison, write_comparison
+from proctor.cli.views.suite_rows import SuiteRow, find_best_rows, parse_label, suite_document
+from proctor.cli.views.suite_table import show_suite, write_suite
 from proctor.config.prices import Price
 from proctor.evaluation.evaluate import Result
 from proctor.report.lines import ErrorLine, RolloutLine
@@ -49,13 +49,13 @@ def result(
     )
 
 
-def row(came_to: Result | None, name: str = "gsm8k", model: str = "small", **more: Any) -> ComparisonRow:
-    return ComparisonRow(name=name, model=model, result=came_to, **more)
+def row(came_to: Result | None, name: str = "gsm8k", model: str = "small", **more: Any) -> SuiteRow:
+    return SuiteRow(name=name, model=model, result=came_to, **more)
 
 
-def lines_of(rows: Sequence[ComparisonRow], width: int = 160) -> list[str]:
+def lines_of(rows: Sequence[SuiteRow], width: int = 160) -> list[str]:
     text = io.StringIO()
-    write_comparison(Console(file=text, width=width, highlight=False), rows)
+    write_suite(Console(file=text, width=width, highlight=False), rows)
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
@@ -215,7 +215,7 @@ def test_a_name_that_all_share_gives_way_before_the_numbers_do() -> None:
 def test_the_document_is_plain_and_complete() -> None:
     rows = [row(result(ALL), label="t=1"), row(None, label="t=2", error="no key")]
 
-    document = json.loads(json.dumps(comparison_document(rows)))
+    document = json.loads(json.dumps(suite_document(rows)))
 
     first, second = document["runs"]
     assert (first["environment"], first["model"], first["chosen"]) == ("gsm8k", "small", {"t": "1"})
@@ -231,6 +231,6 @@ def test_the_table_goes_to_stdout(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
 
-    show_comparison([row(result(ALL), label="t=1"), row(result(NONE), label="t=2")])
+    show_suite([row(result(ALL), label="t=1"), row(result(NONE), label="t=2")])
 
     assert capsys.readouterr().out.splitlines()[0].split()[:3] == ["environment", "model", "t"]
